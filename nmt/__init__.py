@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.api import load, prepare, train
-    from nmt.decoding.translator import Translator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
     from nmt.synthesis import synthesize
+    from nmt.text.translator import Translator
 
 __all__ = [
     "ConfigError",
@@ -31,7 +31,7 @@ _MODULES = {
     "DataError": "nmt.errors",
     "NmtError": "nmt.errors",
     "NotFoundError": "nmt.errors",
-    "Translator": "nmt.decoding.translator",
+    "Translator": "nmt.text.translator",
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",

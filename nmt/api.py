@@ -37,13 +37,13 @@ from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.pair_scores import pair_scorer
-from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import public
 from nmt.message import Argument
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
+from nmt.text.translator import Translator
 
 if TYPE_CHECKING:  # what loads TensorFlow
     from nmt.training.listeners import Listener

@@ -25,7 +25,6 @@ from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.evaluate import find_system
 from nmt.interface import public
@@ -38,6 +37,7 @@ from nmt.storage.json_file import check_format, parse_json, read_json, write_jso
 from nmt.storage.names import check_name
 from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
+from nmt.text.translator import TextOptions, Translator
 
 FORMAT = 1
 BLOCK = 4096  # lines: enough for batches of like length, and few to translate again after a kill
@@ -227,7 +227,7 @@ def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
     """Yield the pair of each numbered line, or the reason to drop it and its place."""
     translator = task.translator
     texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
-    options = SearchOptions(task.sample, scored=True, first=first)
+    options = TextOptions(SearchOptions(task.sample, scored=True, first=first))
     found = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
     encoded = [translator.source.encode(text) for text in texts]
     scores = {index: translation.score or 0.0 for index, translation in enumerate(found) if translation.ids}

@@ -211,10 +211,10 @@ def parts_of_translation() -> Iterator[Subject]:
     from nmt.config.data import DataConfig
     from nmt.data.sources.formats import Pair
     from nmt.data.variants import VARIANTS
-    from nmt.decoding.text.glossary import Glossary, Term, read_glossary
-    from nmt.decoding.text.reading import Reader
-    from nmt.decoding.text.rewriting import rewritten
     from nmt.evaluation.stress import CHANGES
+    from nmt.text.glossary import Glossary, Term, read_glossary
+    from nmt.text.reading import Reader
+    from nmt.text.rewriting import rewritten
     from nmt.tokenizers.base import tokens_of
     from nmt.tokenizers.registry import fit_tokenizer
     from nmt.tokenizers.sentences import segment, sentences_of

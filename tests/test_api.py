@@ -10,7 +10,7 @@ from conftest import SMALLEST, nmt, small_pairs, write_tsv
 
 import nmt as package
 from nmt import api
-from nmt.decoding.translator import Translator
+from nmt.text.translator import Translator
 
 # --- examples ---------------------------------------------------------------------------------------------------------
 

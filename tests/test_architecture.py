@@ -25,20 +25,21 @@ PARTS: dict[str, str] = {
     "runs": "errors message storage config models",
     "data": "errors message extras storage config tokenizers",
     "decoding": "errors message extras storage config interface runtime tokenizers models runs data",
+    "text": "errors message config interface tokenizers runs data decoding",
     "documents": "errors extras storage tokenizers",
-    "evaluation": "errors message extras storage config interface tokenizers models runs data decoding",
+    "evaluation": "errors message extras storage config interface tokenizers models runs data decoding text",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors extras config gpu cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors message extras storage config runtime tokenizers models runs data decoding evaluation",
     "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",
-    "reporting": "errors storage runtime runs data decoding evaluation training plotting",
-    "api": "errors message config interface runs data decoding training recipes",
-    "synthesis": "errors message storage config interface runs data decoding evaluation export",
+    "reporting": "errors storage runtime runs data text evaluation training plotting",
+    "api": "errors message config interface runs data decoding text training recipes",
+    "synthesis": "errors message storage config interface runs data decoding text evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
-    "serving": "errors message config tokenizers runs data decoding documents api",
-    "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding documents "
-    "evaluation training recipes plotting export importing reporting api synthesis benchmark serving",
+    "serving": "errors message config tokenizers runs data decoding text documents api",
+    "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding text "
+    "documents evaluation training recipes plotting export importing reporting api synthesis benchmark serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}

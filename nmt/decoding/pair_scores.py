@@ -8,7 +8,7 @@ from nmt.data.filters import Score
 from nmt.data.languages import differ
 from nmt.data.manifest import SIDES, read_manifest
 from nmt.data.sources.formats import Pair
-from nmt.decoding.translator import Translator
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.errors import ConfigError
 from nmt.message import Argument
 from nmt.runs.weights import find_members
@@ -42,7 +42,7 @@ def pair_scorer(config: DataConfig) -> Score:
                 Argument("languages"),
                 ".",
             )
-        translators.append(Translator.open(run, epoch, others=others))
+        translators.append(SentenceTranslator.open(run, epoch, others=others))
 
     def score(pairs: Iterable[Pair | None]) -> Iterator[float]:
         lines = iter(pairs)
@@ -57,7 +57,7 @@ def pair_scorer(config: DataConfig) -> Score:
     return score
 
 
-def _log_probabilities(translator: Translator, sources: list[str], targets: list[str]) -> list[float]:
+def _log_probabilities(translator: SentenceTranslator, sources: list[str], targets: list[str]) -> list[float]:
     """Return the mean log-probability of each target's tokens; 0 for a pair that is not read."""
     limits = translator.config.model.limits
     most = min(limit - 2 for limit in (limits.source, limits.target, LONGEST + 2) if limit is not None)

@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
-from nmt.decoding.text.glossary import Glossary
 from nmt.errors import DataError, NmtError
 from nmt.tokenizers.base import BOS, EOS, UNK, Tokenizer
 
@@ -27,10 +26,6 @@ class SearchOptions(NamedTuple):
     """Whether scores are wanted."""
     first: int = 0
     """Number of the first sentence, which decides with the seed what sampling draws."""
-    glossary: Glossary | None = None
-    """Terms that translations keep; engines do not know it."""
-    confident: bool = False
-    """Whether probabilities of sentences and words are wanted; engines do not know it."""
 
 
 BEST = SearchOptions()

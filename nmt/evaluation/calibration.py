@@ -7,17 +7,17 @@ import numpy as np
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile, read_lines
-from nmt.decoding.text.rewriting import word_scores
-from nmt.decoding.translator import Translator
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.evaluation.scoring import sentence_scores
 from nmt.runs.calibration import Calibration, Reliability, probability, sentence_features, word_features
 from nmt.runs.directory import Run
+from nmt.text.confidence import word_scores
 
 BAD, BINS, RIDGE, STEPS = 22.5, 10, 0.1, 50
 """Percentage of validation sentences that are bad, bins of ``Reliability``, constants of the fit (Newton's method)."""
 
 
-def fit(run: Run, translator: Translator, sources: list[str], references: list[list[str]]) -> Calibration:
+def fit(run: Run, translator: SentenceTranslator, sources: list[str], references: list[list[str]]) -> Calibration:
     """Return the calibration of a run, fitted on its validation split and measured on sources with their references.
 
     Raises:
@@ -25,11 +25,10 @@ def fit(run: Run, translator: Translator, sources: list[str], references: list[l
     """
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
     fitted, *of_fitted = (read_lines(TextFile(dataset.text("validation", side))) for side in ("source", "target"))
-    plain = translator.reconfigured(translator.config.decoding.model_copy(update={"ordinary_text": "none"}))
-    features, chrf, words, right = _judge(plain, fitted, of_fitted)
+    features, chrf, words, right = _judge(translator, fitted, of_fitted)
     good = round(float(np.percentile(chrf, BAD)))
     sentence, word = _fit(features, chrf >= good), _fit(words, right)
-    features, chrf, words, right = _judge(plain, sources, references)
+    features, chrf, words, right = _judge(translator, sources, references)
     probabilities, bad = probability(sentence, features), chrf < good
     least = np.argsort(probabilities, kind="stable")[: len(bad) // 10]
     return Calibration(
@@ -45,13 +44,13 @@ def fit(run: Run, translator: Translator, sources: list[str], references: list[l
 
 
 def _judge(
-    translator: Translator, sources: list[str], references: list[list[str]]
+    translator: SentenceTranslator, sources: list[str], references: list[list[str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return features and chrF of N translations [N, 3] and [N], features of their W words [W, 3], and which are right.
 
     A word is right that stands in a reference, as often as it does there at most.
     """
-    found = translator.find(sources, skip_too_long=True)
+    found = translator.search(sources, skip_too_long=True)
     read = [index for index, each in enumerate(found) if each[0].text]
     texts, lines = [found[index][0].text for index in read], [[side[index] for index in read] for side in references]
     ids = [found[index][0].ids for index in read]

@@ -18,9 +18,7 @@ from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
-from nmt.decoding.text.glossary import read_glossary
-from nmt.decoding.translation import SearchOptions, Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
@@ -43,6 +41,8 @@ from nmt.runs.weights import choose_epoch, find_members
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.text import as_cell
+from nmt.text.glossary import read_glossary
+from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.version import version
 
@@ -338,7 +338,7 @@ def translate(
     started = time.perf_counter()
     sources = test_set.sources or []
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
-    options = SearchOptions(glossary=read_glossary(system.glossary, translator.target) if system.glossary else None)
+    options = TextOptions(glossary=read_glossary(system.glossary, translator.target) if system.glossary else None)
     translations = _translate_all(translator, sources, names, partial(progress, system.name), batches, options)
     seconds = time.perf_counter() - started
     description = System(
@@ -368,7 +368,7 @@ def _translate_all(
     names: Sequence[str],
     report: Callable[[int, int], None],
     batches: int,
-    options: SearchOptions,
+    options: TextOptions,
     *,
     skip_too_long: bool = False,
 ) -> list[Translation]:

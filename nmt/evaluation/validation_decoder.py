@@ -7,8 +7,8 @@ from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
 from nmt.data.sources.text_file import TextFile, read_lines
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
-from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import METRICS, make_metric
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -35,12 +35,10 @@ class ValidationDecoder:
         self.sources, self.references = (
             read_lines(TextFile(dataset.text("validation", side)))[:count] for side in ("source", "target")
         )
-        decoding = config.decoding.model_copy(
-            update={"beam_size": 1, "precision": "float32", "ordinary_text": "none", **changes}
-        )
+        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
-        self._made: tuple[Seq2SeqModel, Translator] | None = None
+        self._made: tuple[Seq2SeqModel, SentenceTranslator] | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
         """Translate with weights; ``check`` is called every ``CHECKED`` batches, and may raise to break off."""
@@ -49,7 +47,8 @@ class ValidationDecoder:
         if self._made is None:  # at first use: it takes as much memory as the weights
             source, target = self.dataset.tokenizers()
             model = build_model(self.config.model, source.size, target.size, "float32", trained=True)
-            self._made = model, Translator(TensorFlowEngine(model, self.config), source, target, self.config, 0)
+            engine = TensorFlowEngine(model, self.config)
+            self._made = model, SentenceTranslator(engine, source, target, self.config, 0)
         model, translator = self._made
         set_weights(model, weights)
         translations = self._translate(translator, check)
@@ -65,14 +64,14 @@ class ValidationDecoder:
         ]
         return DecodedValidation(scores, samples)
 
-    def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
+    def _translate(self, translator: SentenceTranslator, check: Callable[[], None]) -> list[str]:
         lengths = [1 + len(source) for source in self.sources]
         batches = list(length_batches(lengths, self.config.decoding.batch_size))
         translations = [""] * len(self.sources)
         for start in range(0, len(batches), CHECKED):
             indices = list(itertools.chain(*batches[start : start + CHECKED]))
-            found = translator.translate([self.sources[index] for index in indices])
-            for index, translation in zip(indices, found, strict=True):
-                translations[index] = translation
+            found = translator.search([self.sources[index] for index in indices])
+            for index, [best, *_] in zip(indices, found, strict=True):
+                translations[index] = best.text
             check()
         return translations

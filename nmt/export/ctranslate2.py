@@ -12,7 +12,7 @@ import numpy as np
 from nmt.config.transformer import TransformerConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
-from nmt.decoding.translator import Translator
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
@@ -107,10 +107,11 @@ def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
     model = TrainedModel.of(Run(Path(run)), epoch)
-    decoding = model.config.decoding.model_copy(update={"beam_size": 1, "ordinary_text": "none"})
+    decoding = model.config.decoding.model_copy(update={"beam_size": 1})
     config = model.config.model_copy(update={"decoding": decoding})
     engine = CTranslate2Engine(Path(folder), config)
-    return Translator(engine, model.source, model.target, config, model.epoch).translate(texts)
+    translator = SentenceTranslator(engine, model.source, model.target, config, model.epoch)
+    return [best.text for best, *_ in translator.search(texts)]
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:

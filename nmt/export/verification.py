@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import SplitName
 from nmt.data.sources.text_file import TextFile, read_lines
-from nmt.decoding.translator import Translator
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.errors import DataError, NotFoundError
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
@@ -75,10 +75,9 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
 
 def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
     """Return our own translations with K beams (1: greedy) in float32."""
-    # Consumers of exports read text as it stands.
-    changes = {"beam_size": beams, "precision": "float32", "ordinary_text": "none"}
-    decoding = model.config.decoding.model_copy(update=changes)
-    return Translator.open(model.run, str(model.epoch), decoding).translate(sources)
+    decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
+    translator = SentenceTranslator.open(model.run, str(model.epoch), decoding)
+    return [best.text for best, *_ in translator.search(sources)]
 
 
 def compare(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.evaluate import Progress, evaluate
 from nmt.evaluation.result import EvaluationRecord
@@ -13,6 +12,7 @@ from nmt.reporting.facts import RunFacts
 from nmt.reporting.page import AttentionMap, output_page, run_page
 from nmt.runs.directory import Run
 from nmt.runs.metrics import SampleMetrics
+from nmt.text.translator import Translator
 
 DEFAULT_SENTENCES = 3
 

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from nmt.decoding.translation import SearchOptions
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import Found, ServedModel
+from nmt.text.translator import TextOptions
 from nmt.tokenizers.sentences import Segment
 
 WINDOW = 4
@@ -31,7 +31,7 @@ class _Sentence:
     """Sentence of a request."""
 
     segment: Segment
-    search: SearchOptions
+    options: TextOptions
     attention: bool
     is_short: bool
     """Whether all of its request is short."""
@@ -73,12 +73,12 @@ class Batcher:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.shutdown()
 
-    async def find(self, segments: Sequence[Segment], search: SearchOptions, *, attention: bool = False) -> list[Found]:
+    async def find(self, segments: Sequence[Segment], options: TextOptions, *, attention: bool = False) -> list[Found]:
         """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
         loop, waiting = asyncio.get_running_loop(), list[_Sentence]()
         is_short = sum(segment.tokens for segment in segments) <= SHORT_TOKENS
         waiting += (
-            _Sentence(segment, search, attention, is_short, waiting, loop.create_future()) for segment in segments
+            _Sentence(segment, options, attention, is_short, waiting, loop.create_future()) for segment in segments
         )
         sentences = [*waiting]
         self._requests.append(waiting)
@@ -128,7 +128,7 @@ class Batcher:
         first = turn[0]
         alike = [
             request for request in requests
-            if request[0].search == first.search and request[0].is_short == first.is_short
+            if request[0].options == first.options and request[0].is_short == first.is_short
         ]  # fmt: skip
         window = itertools.islice(
             filter(None, itertools.chain.from_iterable(itertools.zip_longest(*alike))), WINDOW * self._batch_size
@@ -146,7 +146,7 @@ class Batcher:
         """Return the results of a batch. Where it fails, each sentence is tried by itself, so that others succeed."""
         try:
             texts = [sentence.segment.text for sentence in batch]
-            return [*self.model.find(texts, batch[0].search, [sentence.attention for sentence in batch])]
+            return [*self.model.find(texts, batch[0].options, [sentence.attention for sentence in batch])]
         except Exception as error:  # whatever a sentence does, the service goes on
             if len(batch) == 1:
                 return [error]

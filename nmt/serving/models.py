@@ -8,11 +8,11 @@ from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import RUN_FILES
-from nmt.decoding.text.glossary import read_glossary
-from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translation import CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
+from nmt.text.glossary import read_glossary
+from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
 MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
@@ -20,7 +20,7 @@ MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
 MOST_ATTENTION = 128 * 128
 """Largest matrix of attention in an answer."""
 SPECIAL = frozenset({PAD, BOS, EOS})
-SCORED = SearchOptions(scored=True)
+SCORED = TextOptions(SearchOptions(scored=True))
 
 
 class Pair(NamedTuple):
@@ -55,7 +55,7 @@ class ServedModel:
         if n_best > decoding.beam_size:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator, self._wide = best, wide
-        self.alternatives = SearchOptions(n_best=n_best, scored=True)
+        self.alternatives = TextOptions(SearchOptions(n_best=n_best, scored=True))
         """Search for the N best translations with their scores."""
         self._has_attention = True
         self.glossaries = {name: read_glossary(file, translator.target) for name, file in glossaries.items()}
@@ -66,8 +66,8 @@ class ServedModel:
     def warm_up(self) -> None:
         """Compile all searches, and find out whether the model has attention."""
         text = ["One two three."]
-        for search in (BEST, SCORED, self.alternatives):
-            found = self.find(text, search)
+        for options in (USUAL, SCORED, self.alternatives):
+            found = self.find(text, options)
         try:
             self._translator.attention(text, [found[0].translations[0]])
         except DataError:
@@ -86,16 +86,16 @@ class ServedModel:
         """Return the number of tokens of a sentence."""
         return len(self._translator.source.encode(text))
 
-    def find(self, texts: Sequence[str], search: SearchOptions, attention: Sequence[bool] = ()) -> list[Found]:
+    def find(self, texts: Sequence[str], options: TextOptions, attention: Sequence[bool] = ()) -> list[Found]:
         """Return what the model finds for sentences.
 
         Args:
             texts: sentences of at most ``most_tokens`` tokens.
-            search: ``BEST``, ``SCORED``, or ``alternatives`` of this model, also with a glossary or confidence.
+            options: ``USUAL``, ``SCORED``, or ``alternatives`` of this model, also with a glossary or confidence.
             attention: for each sentence, whether its attention is wanted; empty: for none.
         """
-        translator = self._wide if search.n_best > 1 else self._translator
-        n_best = translator.find(texts, search)
+        translator = self._wide if options.search.n_best > 1 else self._translator
+        n_best = translator.find(texts, options)
         wanted = [
             index for index, is_wanted in enumerate(attention)
             if is_wanted and self._has_attention and n_best[index][0].ids

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
-from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
+from nmt.decoding.translation import CrossAttention, Translation
 from nmt.documents.formats import suffix_of, supported
 from nmt.documents.html import Markup
 from nmt.documents.isolation import read_apart, render_apart
@@ -34,6 +34,7 @@ from nmt.serving.protocol import (
     TranslateRequest,
     TranslationDetails,
 )
+from nmt.text.translator import USUAL, TextOptions
 from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
@@ -194,7 +195,7 @@ class Service:
         )
         if request.confidence and not all(self._models[pair].is_calibrated for pair in pairs):
             raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
-        wanted = BEST._replace(confident=request.confidence)
+        wanted = TextOptions(confident=request.confidence)
         found = await self._find(documents, wanted, alternatives, request.glossary)
         results = await self._prepare(_render, documents, found, alternatives, is_short=is_short)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
@@ -238,7 +239,7 @@ class Service:
             self.metrics.characters.inc(sum(map(len, texts)))
             pairs, _ = await self._pairs(["\n".join(texts)], request.source, request.target)
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
-            found = await self._find([document], BEST, 0, request.glossary)
+            found = await self._find([document], USUAL, 0, request.glossary)
             translations = await self._prepare(document.render, found[0], 0)
             translated = await self._read(render_apart, name, content, translations)
         except NmtError as error:
@@ -276,29 +277,29 @@ class Service:
         return [Pair(source, target)] * len(texts), None
 
     async def _find(
-        self, documents: Sequence[_Document], search: SearchOptions, alternatives: int, glossary: str | None, *,
+        self, documents: Sequence[_Document], options: TextOptions, alternatives: int, glossary: str | None, *,
         attention: bool = False,
     ) -> list[list[Found | None]]:  # fmt: skip
         """Return what the models find for the sentences of each document; None for a sentence without words.
 
-        The search is this one without alternatives, else that of each model for them.
+        Without alternatives ``options`` say what is searched for, else the models' own search for alternatives.
         """
         by_pair: dict[Pair, list[Segment]] = {}
         for document in documents:
             by_pair.setdefault(document.pair, []).extend(each for each in document.segments if each.has_words)
-        searches: dict[Pair, SearchOptions] = {}
+        wanted: dict[Pair, TextOptions] = {}
         for pair in by_pair:
             model = self._models[pair]
             if glossary and glossary not in model.glossaries:
                 names = f"The service has {', '.join(model.glossaries) or 'none'}."
                 raise RequestError(400, f"There is no glossary {glossary[:50]}", names)
-            chosen = model.alternatives if alternatives else search
-            searches[pair] = chosen._replace(
-                confident=search.confident, glossary=model.glossaries[glossary] if glossary else None
+            chosen = model.alternatives if alternatives else options
+            wanted[pair] = chosen._replace(
+                confident=options.confident, glossary=model.glossaries[glossary] if glossary else None
             )
         async with asyncio.TaskGroup() as group:
             tasks = {
-                pair: group.create_task(self._batchers[pair].find(segments, searches[pair], attention=attention))
+                pair: group.create_task(self._batchers[pair].find(segments, wanted[pair], attention=attention))
                 for pair, segments in by_pair.items()
             }
         for pair, segments in by_pair.items():

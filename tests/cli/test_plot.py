@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 import nmt
 from nmt.decoding.translation import AttentionMaps, Translation
-from nmt.decoding.translator import Translator
 from nmt.plotting import style
 from nmt.runs.directory import Run, find_run
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.registry import load_tokenizer
 

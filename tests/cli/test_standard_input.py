@@ -14,8 +14,8 @@ from conftest import ENVIRONMENT, nmt
 from nmt.cli.commands import translate
 from nmt.cli.commands.translate import _arriving
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.runs.directory import Run
+from nmt.text.translator import Translator
 
 LINES = ["im one", "im two three"]
 

@@ -9,13 +9,13 @@ from conftest import MakeRun
 import nmt as package
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.evaluation.evaluate import evaluate
 from nmt.models.base import Seq2SeqModel
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.runtime import tf
 from nmt.storage.arrays import read_arrays
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty!"]
@@ -43,7 +43,7 @@ def test_an_ensemble_of_a_run_with_itself_translates_as_the_run(
     alone = package.load(runs[0], decoding=settings)
     ensemble = package.load([runs[0].name, f"{runs[0].name}:1"], decoding=settings)
     assert ensemble.epoch == "1+1"
-    for one, other in zip(alone.find(TEXTS, how), ensemble.find(TEXTS, how), strict=True):
+    for one, other in zip(alone.search(TEXTS, how), ensemble.search(TEXTS, how), strict=True):
         assert [each.text for each in one] == [each.text for each in other]
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
     pairs = TEXTS, ["ich bin eins schön", "ich", "durstig"]

@@ -24,7 +24,6 @@ from nmt.decoding import ctranslate2_engine, tensorflow_engine
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.search import Hypotheses
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.export import EXPORTERS, settings_of
@@ -32,6 +31,7 @@ from nmt.export.saved_model import TranslationModule
 from nmt.message import OWN_OPTION, option_of
 from nmt.models.build import build_model
 from nmt.runtime import tf
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import EOS
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty! im one!"]
@@ -86,7 +86,7 @@ def to_tensorflow(model: TrainedModel, searched: list[Any], decoding: DecodingCo
     translator = Translator.open(model.run, decoding=decoding)
     translator.engine._few_steps = 10**6  # type: ignore[attr-defined]
     searched.clear()
-    translator.find(TEXTS, SearchOptions(sampled))
+    translator.search(TEXTS, SearchOptions(sampled))
     return repr([translator.engine.precision, searched])
 
 
@@ -110,7 +110,7 @@ def to_ctranslate2(
         (folder / f"{side}_vocabulary.json").write_text(json.dumps(pieces))
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
-    translator.find(TEXTS, SearchOptions(sampled))
+    translator.search(TEXTS, SearchOptions(sampled))
     assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed is that of the whole process"
     return repr(calls)
 

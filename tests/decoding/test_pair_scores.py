@@ -10,9 +10,9 @@ from nmt.config.data import DataConfig
 from nmt.data.sources.formats import Pair
 from nmt.decoding import pair_scores
 from nmt.decoding.pair_scores import pair_scorer
-from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
 from nmt.runs.directory import Run
+from nmt.text.translator import Translator
 
 PAIRS = [Pair("im thirsty!", "ich bin durstig schön"), Pair("go!", "geh"), Pair("stop!", "ich gehe nach hause jetzt")]
 

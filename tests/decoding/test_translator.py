@@ -15,9 +15,9 @@ from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.tensorflow_engine import FEW_STEPS, TensorFlowEngine
 from nmt.decoding.translation import CrossAttention, Hypothesis, SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.runs.directory import Run
+from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS
 
 
@@ -43,8 +43,8 @@ def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings
 )
 def test_neither_batches_nor_compilation_change_what_is_found(translator: Translator, how: SearchOptions) -> None:
     settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
-    together = with_settings(translator, 10**6, **settings).find(SENTENCES, how)
-    in_parts = with_settings(translator, 0, **settings, batch_size=2).find(SENTENCES, how)
+    together = with_settings(translator, 10**6, **settings).find(SENTENCES, TextOptions(how))
+    in_parts = with_settings(translator, 0, **settings, batch_size=2).find(SENTENCES, TextOptions(how))
     for one, other in zip(together, in_parts, strict=True):
         assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
@@ -181,7 +181,7 @@ def test_several_threads_use_a_translator_as_a_single_one_does(translator: Trans
     def work(own: Translator, number: int) -> Any:
         texts = SENTENCES[number % 3 :]
         if number % 5 < 3:
-            return own.find(texts, kinds[number % 5])
+            return own.find(texts, TextOptions(kinds[number % 5]))
         if number % 5 == 3:
             return own.score(texts, translations[number % 3 :])
         return [each.alignment() for each in own.attention(texts, own.translate_details(texts))]
@@ -218,7 +218,7 @@ def test_batches_at_once_give_what_they_give_in_turn(
     for threads in (1, 2, 3):
         most = 0
         monkeypatch.setattr(runtime, "threads", lambda threads=threads: threads)
-        found.append(own.find(SENTENCES * 3, how))
+        found.append(own.find(SENTENCES * 3, TextOptions(how)))
         assert most == threads
     assert found[0] == found[1] == found[2]
 

@@ -8,8 +8,6 @@ import pytest
 from conftest import nmt
 
 import nmt as package
-from nmt.decoding.text.glossary import read_glossary
-from nmt.decoding.translation import SearchOptions
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.evaluation.calibration import _fit, _reliability, _right
 from nmt.reporting.facts import RunFacts
@@ -17,6 +15,8 @@ from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.weights import choose_epoch, save_weights
 from nmt.storage.arrays import read_arrays, read_checksum
+from nmt.text.glossary import read_glossary
+from nmt.text.translator import TextOptions
 
 
 def test_the_fit_finds_the_probabilities_of_what_it_is_fitted_to() -> None:
@@ -62,7 +62,7 @@ def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: py
     monkeypatch.chdir(project)
     translator = package.load("base")
     [[best]], [[plain]] = (
-        translator.find(["im one two"], SearchOptions(confident=True)),
+        translator.find(["im one two"], TextOptions(confident=True)),
         translator.find(["im one two"]),
     )
     assert best.confidence == pytest.approx(translation["confidence"], abs=1e-4) and plain == best._replace(
@@ -70,9 +70,9 @@ def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: py
     )
     (project / "terms.tsv").write_text("one\tzwei\n")
     glossary = read_glossary("terms.tsv", translator.target)
-    [[own]] = translator.find(["im one two"], SearchOptions(confident=True, glossary=glossary))
+    [[own]] = translator.find(["im one two"], TextOptions(confident=True, glossary=glossary))
     assert dict(own.words)["zwei"] == max(chance for _, chance in own.words)  # a term is no doubt of the model
-    [[both]] = translator.find(["im one two. im six"], SearchOptions(confident=True))
+    [[both]] = translator.find(["im one two. im six"], TextOptions(confident=True))
     assert len(both.words) == len(both.text.split()) and both.confidence is not None
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.decoding.translator import Translator
 from nmt.export.export import export_run, find_exporter
 from nmt.runs.directory import Run
+from nmt.text.translator import Translator
 
 PYTHON = os.environ.get("NMT_CONSUMERS")
 TEXTS = ["im one two three!", "im\u00a0  thirsty!"]

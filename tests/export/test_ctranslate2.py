@@ -13,13 +13,13 @@ from conftest import EXPORT_SIZES, SHORT_SEARCH, MakeRun
 from nmt.config.transformer import TransformerConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import CARRIED, OF_TRAINING
 from nmt.runs.directory import Run
 from nmt.runtime import tf
+from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, tag_id
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty!", "", "im five five zz six!", "two im!"]
@@ -128,7 +128,7 @@ def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path:
     decoding = pair[0].config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.8})
     ours, theirs = (translator.reconfigured(decoding) for translator in pair)
     options = SearchOptions(n_best=4, scored=True)
-    mine, other = (translator.find(TEXTS, options) for translator in (ours, theirs))
+    mine, other = (translator.find(TEXTS, TextOptions(options)) for translator in (ours, theirs))
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
     for n_best in mine + other:
         assert len({translation.text for translation in n_best}) == len(n_best)
@@ -170,9 +170,10 @@ def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: P
 def test_several_threads_sample_each_by_its_seed(pair: Pair) -> None:
     decoding = pair[1].config.decoding
     seeded = [pair[1].reconfigured(decoding.model_copy(update={"seed": seed})) for seed in range(6)]
-    expected = [theirs.find(TEXTS, SearchOptions(sampled=True)) for theirs in seeded]
+    drawn = TextOptions(SearchOptions(sampled=True))
+    expected = [theirs.find(TEXTS, drawn) for theirs in seeded]
     with ThreadPoolExecutor(len(seeded)) as threads:
-        found = list(threads.map(lambda theirs: theirs.find(TEXTS, SearchOptions(sampled=True)), seeded * 3))
+        found = list(threads.map(lambda theirs: theirs.find(TEXTS, drawn), seeded * 3))
     assert found == expected * 3 and len(set(map(str, expected))) > 1
 
 

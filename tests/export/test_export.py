@@ -18,13 +18,13 @@ from conftest import MakeRun, nmt
 from nmt.data.dataset import open_dataset
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.exported import open_export
-from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.export import Export, export_run, find_exporter
 from nmt.export.verification import Tolerance
 from nmt.runs.directory import Run
+from nmt.text.translator import Translator
 
 LICENCE = "CC BY 2.0 | FR"
 ANYTHING = Tolerance(bleu=100, agreement=0)

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.export import process
 from nmt.export.base import TrainedModel
 from nmt.export.huggingface import HuggingFaceExporter, translations_of, write_tokenizer
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 os.environ["HF_HUB_OFFLINE"] = "1"

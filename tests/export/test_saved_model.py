@@ -15,7 +15,6 @@ from conftest import MakeRun, small_pairs
 from nmt.config.schema import Config
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.export import saved_model
 from nmt.export.base import TrainedModel
@@ -26,6 +25,7 @@ from nmt.models.weights import weights_of
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.runtime import tf
+from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.tokenizers.registry import fit_tokenizer
 
@@ -169,7 +169,7 @@ def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> No
     encoded = translator.encode(SENTENCES)
     found = exported.signatures["beam"](source_ids=padded(encoded))
     for number, options in enumerate([SearchOptions(n_best=beams, scored=True), SearchOptions(scored=True)]):
-        for place, ours in enumerate(translator.find(SENTENCES, options)):
+        for place, ours in enumerate(translator.find(SENTENCES, TextOptions(options))):
             scores = found["scores"].numpy()[place]
             ids = [without_padding(row) for row in found["target_ids"].numpy()[place]]
             assert not any(row for row, score in zip(ids, scores, strict=True) if np.isneginf(score))

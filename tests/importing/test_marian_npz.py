@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from marian_models import npz_folder
 
-from nmt.decoding.translator import Translator
 from nmt.importing.importing import import_model
 from nmt.runs.origin import read_origin
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import EOS, FIRST_WORD
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs the extra fast: pip install 'nmt[fast]'")

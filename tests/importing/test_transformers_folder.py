@@ -114,7 +114,7 @@ def test_our_export_comes_back(section: dict[str, Any], make_run: MakeRun, tmp_p
     back, origin = import_model(tmp_path / "out", f"{run.name[:40]}-back")
     assert origin.compared_with and not any(origin.different.values())
     texts = [source for source, _ in small_pairs(60)]
-    from nmt.decoding.translator import Translator
+    from nmt.text.translator import Translator
 
     decoding = model.config.decoding.model_copy(update={"ordinary_text": "none"})
     ours, theirs = (Translator.open(each, decoding=decoding).translate(texts) for each in (run, back))

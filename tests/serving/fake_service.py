@@ -13,8 +13,7 @@ import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config, DecodingConfig
-from nmt.decoding.text.glossary import Glossary, Term
-from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
+from nmt.decoding.translation import CrossAttention, Translation
 from nmt.errors import DataError
 from nmt.serving import server
 from nmt.serving.app import make_application
@@ -22,6 +21,8 @@ from nmt.serving.guard import Access, digest
 from nmt.serving.models import Pair, ServedModel
 from nmt.serving.server import address, bind, run
 from nmt.serving.service import Service, ServiceSettings
+from nmt.text.glossary import Glossary, Term
+from nmt.text.translator import USUAL, TextOptions
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.word import WordTokenizer
 
@@ -35,7 +36,7 @@ class FakeTranslator:
         self.batches: list[list[str]] = []
 
     @property
-    def calibration(self) -> bool:
+    def is_calibrated(self) -> bool:
         return True
 
     def reconfigured(self, decoding: DecodingConfig) -> "FakeTranslator":
@@ -43,20 +44,22 @@ class FakeTranslator:
         new.config = self.config.model_copy(update={"decoding": decoding})
         return new
 
-    def find(self, texts: list[str], options: SearchOptions = BEST) -> list[list[Translation]]:
+    def find(self, texts: list[str], options: TextOptions = USUAL) -> list[list[Translation]]:
         self.batches.append(list(texts))
         if any("slow" in text for text in texts):
             time.sleep(0.3)
         if any("poison" in text for text in texts):
             raise ValueError("poison")
-        assert options.n_best <= self.config.decoding.beam_size
-        return [[self._translation(text, rank, options) for rank in range(options.n_best)] for text in texts]
+        assert options.search.n_best <= self.config.decoding.beam_size
+        return [[self._translation(text, rank, options) for rank in range(options.search.n_best)] for text in texts]
 
-    def _translation(self, text: str, rank: int, options: SearchOptions) -> Translation:
+    def _translation(self, text: str, rank: int, options: TextOptions) -> Translation:
         rendered = f"{self.mark}:{text.upper()}" + (f" {rank + 1}" if rank else "")
         rendered += " terms" if options.glossary and options.glossary.terms_of(text) else ""
         ids = [*self.source.encode(text), EOS]
-        found = Translation(rendered, self.source.unknown(text), True, ids, -float(rank) if options.scored else None)
+        found = Translation(
+            rendered, self.source.unknown(text), True, ids, -float(rank) if options.search.scored else None
+        )
         confidence = 0.25 if "two" in text else 0.75
         return found._replace(confidence=confidence, words=((rendered, 0.5),)) if options.confident else found
 

@@ -9,14 +9,15 @@ from fake_service import FakeTranslator, fake_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.decoding.translation import BEST, SearchOptions
+from nmt.decoding.translation import SearchOptions
 from nmt.serving.batching import SHORT_TOKENS, Batcher
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import SCORED, Pair, ServedModel
+from nmt.text.translator import USUAL, TextOptions
 from nmt.tokenizers.sentences import Segment
 
 BATCH = 4
-ALTERNATIVES = SearchOptions(n_best=2, scored=True)
+ALTERNATIVES = TextOptions(SearchOptions(n_best=2, scored=True))
 
 
 def segments(texts: list[str]) -> list[Segment]:
@@ -38,11 +39,11 @@ def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[
     return asyncio.run(main()), batches
 
 
-def ask(requests: list[list[str]], searches: list[SearchOptions] | None = None) -> tuple[list[Any], list[list[str]]]:
+def ask(requests: list[list[str]], searches: list[TextOptions] | None = None) -> tuple[list[Any], list[list[str]]]:
     """Return what each of many requests at a time gets, or why it fails, and the batches."""
 
     async def work(batcher: Batcher) -> list[Any]:
-        searches_of = searches or [BEST] * len(requests)
+        searches_of = searches or [USUAL] * len(requests)
         asked = (batcher.find(segments(texts), search) for texts, search in zip(requests, searches_of, strict=True))
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -65,9 +66,9 @@ def test_each_request_gets_its_own_translations_in_order(requests: list[list[str
     assert all(0 < len(batch) <= BATCH for batch in batches)
 
 
-@pytest.mark.parametrize("search", [BEST, ALTERNATIVES])
-def test_a_long_request_does_not_hold_up_short_ones(search: SearchOptions) -> None:
-    searches = [search, BEST, BEST, BEST]
+@pytest.mark.parametrize("search", [USUAL, ALTERNATIVES])
+def test_a_long_request_does_not_hold_up_short_ones(search: TextOptions) -> None:
+    searches = [search, USUAL, USUAL, USUAL]
     _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
     assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
 
@@ -77,7 +78,7 @@ def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
         ended = list[str]()
 
         async def ask_for(text: str) -> None:
-            await batcher.find(segments([text]), BEST)
+            await batcher.find(segments([text]), USUAL)
             ended.append(text.split(maxsplit=1)[0])
 
         long = asyncio.create_task(ask_for("slow " * (SHORT_TOKENS + 1)))
@@ -98,7 +99,7 @@ def test_batches_are_full_and_of_like_length() -> None:
 
 
 def test_kinds_of_search_do_not_mix() -> None:
-    found, batches = ask([["one"]] * 9, [BEST, SCORED, ALTERNATIVES] * 3)
+    found, batches = ask([["one"]] * 9, [USUAL, SCORED, ALTERNATIVES] * 3)
     assert [len(each[0].translations) for each in found] == [1, 1, 2] * 3
     assert [len(batch) for batch in batches] == [3, 3, 3]
 
@@ -111,9 +112,9 @@ def test_a_sentence_that_fails_fails_its_own_request_alone() -> None:
 
 def test_a_request_that_is_given_up_leaves_the_queue() -> None:
     async def work(batcher: Batcher) -> None:
-        first = asyncio.create_task(batcher.find(segments(["slow"]), BEST))
+        first = asyncio.create_task(batcher.find(segments(["slow"]), USUAL))
         await asyncio.sleep(0.05)  # it is in work
-        second = asyncio.create_task(batcher.find(segments(["never"] * 10), BEST))
+        second = asyncio.create_task(batcher.find(segments(["never"] * 10), USUAL))
         await asyncio.sleep(0)
         assert batcher.waiting == 10
         second.cancel()

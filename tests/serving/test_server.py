@@ -19,11 +19,11 @@ from libretranslatepy import LibreTranslateAPI
 from running_service import SERVE, RunningService, started
 
 from nmt.api import load
-from nmt.decoding.translator import Translator
 from nmt.serving.app import make_application
 from nmt.serving.guard import Access
 from nmt.serving.server import address, bind, run
 from nmt.serving.service import Service, ServiceSettings
+from nmt.text.translator import Translator
 
 
 @pytest.fixture(scope="module")

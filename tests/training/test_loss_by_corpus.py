@@ -5,10 +5,10 @@ import json
 import pytest
 from tiny_runs import prepare_pairs, tiny, train
 
-from nmt.decoding.translator import Translator
 from nmt.plotting.curves import draw_corpora
 from nmt.plotting.style import empty_figure
 from nmt.runs.metrics import in_words
+from nmt.text.translator import Translator
 from nmt.tokenizers.base import EOS
 
 pytestmark = pytest.mark.usefixtures("folder")

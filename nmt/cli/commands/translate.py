@@ -25,10 +25,10 @@ from nmt.cli.options import (
 from nmt.errors import DataError, NmtError, TooLongError, on_command_line
 
 if TYPE_CHECKING:
-    from nmt.decoding.translation import SearchOptions, Translation
-    from nmt.decoding.translator import Translator
+    from nmt.decoding.translation import Translation
     from nmt.documents.formats import Document
     from nmt.storage.outputs import OutputFile
+    from nmt.text.translator import TextOptions, Translator
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
 """Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
@@ -81,11 +81,12 @@ def translate(  # noqa: PLR0912
         nmt translate --run letters --beam 5 --input letters.en > letters.out
     """
     from nmt.api import load
-    from nmt.decoding.text.glossary import read_glossary
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.formats import suffix_of
     from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
     from nmt.storage.text import as_cell
+    from nmt.text.glossary import read_glossary
+    from nmt.text.translator import TextOptions
 
     decoding = decoding_of(
         set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
@@ -100,7 +101,7 @@ def translate(  # noqa: PLR0912
         document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
             terms = read_glossary(glossary, translator.target) if glossary else None
-            options = SearchOptions(glossary=terms)
+            options = TextOptions(glossary=terms)
             _write_document(document, str(input_), written, translator, options, skip_too_long)
         return
     parts = read_sentences(sentences, input_)
@@ -110,7 +111,7 @@ def translate(  # noqa: PLR0912
     is_confident = as_json and translator.is_calibrated
     if is_confident and translator.calibration.weights is None:
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
-    options = SearchOptions(sample, n_best or 1, scored=is_scored, glossary=terms, confident=is_confident)
+    search = SearchOptions(sample, n_best or 1, scored=is_scored)
     count, skipped, shortened = 0, list[str](), list[str]()
     is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
     for texts, names in parts:
@@ -121,7 +122,9 @@ def translate(  # noqa: PLR0912
                 typer.echo(f"{value:.4f}")
             continue
         try:
-            found = translator.find(texts, options._replace(first=count), prefix, names, skip_too_long)
+            found = translator.find(
+                texts, TextOptions(search._replace(first=count), terms, is_confident), prefix, names, skip_too_long
+            )
         except TooLongError as error:
             raise DataError(
                 *error.parts, " With --skip-too-long its translation is empty, and the others follow."
@@ -221,7 +224,7 @@ def _open_document(
 
 
 def _write_document(
-    document: "Document", name: str, output: "OutputFile", translator: Any, options: "SearchOptions",
+    document: "Document", name: str, output: "OutputFile", translator: Any, options: "TextOptions",
     skip_too_long: bool,
 ) -> None:  # fmt: skip
     """Translate a document; a sentence that is skipped stays as it is."""

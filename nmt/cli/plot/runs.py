@@ -243,8 +243,8 @@ def _attend(
         NotFoundError: if there are no such weights.
     """
     from nmt.cli.commands.translate import warn
-    from nmt.decoding.translator import Translator
     from nmt.plotting.style import run_title
+    from nmt.text.translator import Translator
     from nmt.tokenizers.base import BOS
 
     translator = Translator.open(run, epoch)

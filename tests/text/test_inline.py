@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.decoding.text.inline import find_markup
-from nmt.decoding.text.reading import Reader
-from nmt.decoding.text.rewriting import Alignment, needs_alignment, rewritten
+from nmt.text.inline import find_markup
+from nmt.text.reading import Reader
+from nmt.text.rewriting import Alignment, needs_alignment, rewritten
 from nmt.tokenizers.marks import CLOSE, OPEN, PIECE
 from nmt.tokenizers.registry import fit_tokenizer
 

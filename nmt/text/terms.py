@@ -6,17 +6,16 @@ after them, and the search goes on from there. Loads no TensorFlow.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.text.glossary import Found, Glossary, Term
-from nmt.decoding.text.reading import CLOSING
-from nmt.decoding.text.rewriting import Alignment, babbles
-from nmt.decoding.translation import BEST, SearchOptions, Translation
-from nmt.tokenizers.base import EOS, Tokenizer
+from nmt.decoding.sentence_translator import SentenceTranslator
+from nmt.decoding.translation import BEST, Translation
+from nmt.text.glossary import Found, Glossary, Term
+from nmt.text.reading import CLOSING
+from nmt.text.rewriting import Alignment, align, babbles
+from nmt.tokenizers.base import EOS
 
 VARIANTS, BEFORE, TOKENS = 8, 2, 6
 """Beam, words and tokens of the search for other words right before a term, such as an article of its gender."""
@@ -26,30 +25,6 @@ MOST_ROUNDS = 8
 """Searches for a sentence; each gives it a term at least."""
 
 
-Search = Callable[[Sequence[str], SearchOptions, Sequence[list[int]]], list[list[Translation]]]
-
-
-class TermSearch(NamedTuple):
-    """What a translator does for terms."""
-
-    target: Tokenizer
-    """Tokenizer of the target side."""
-    longest: int
-    """Most tokens of a translation."""
-    alpha: float
-    """Length penalty of the scores."""
-    search: Search
-    """Finds translations that begin with given ids."""
-    vary: Search
-    """Finds several continuations of given ids, of ``TOKENS`` more, with the settings ``varied``."""
-    align: Callable[[Sequence[str], Sequence[Translation]], list[Alignment]]
-    """Aligns translations with sentences; returns none for a model without attention."""
-    score: Callable[[Sequence[str], Sequence[list[int]]], list[np.ndarray]]
-    """Returns the log-probability of each of given ids, also of the beginning of a translation."""
-    may_repeat: bool = False
-    """Whether translations repeat phrases as a matter of course."""
-
-
 def varied(decoding: DecodingConfig) -> DecodingConfig:
     """Return the settings of the search for other words before a term."""
     beam = max(VARIANTS, decoding.beam_size)
@@ -57,19 +32,38 @@ def varied(decoding: DecodingConfig) -> DecodingConfig:
 
 
 def keep_terms(
-    glossary: Glossary, texts: Sequence[str], found: Sequence[list[Translation]], tools: TermSearch
+    translator: SentenceTranslator,
+    glossary: Glossary,
+    texts: Sequence[str],
+    found: Sequence[list[Translation]],
+    settings: DecodingConfig | None = None,
 ) -> list[list[Translation]]:
-    """Return translations of what a model read, with terms; best first; a changed one is scored anew."""
+    """Return translations of what a model read, with terms; best first; a changed one is scored anew.
+
+    Args:
+        translator: finds, aligns and scores translations of sentences.
+        glossary: the terms.
+        texts: what the model read.
+        found: its translations.
+        settings: settings of the search that found them, instead of the translator's.
+    """
     flat = [(text, each) for text, several in zip(texts, found, strict=True) for each in several]
-    kept = iter(_kept(glossary, [text for text, _ in flat], [each for _, each in flat], tools))
+    sentences, translations = [text for text, _ in flat], [each for _, each in flat]
+    kept = iter(_kept(translator, glossary, sentences, translations, settings))
     of_each = [{each.text: each for each in itertools.islice(kept, len(several))} for several in found]
     return [sorted(each.values(), key=lambda one: -(one.score or 0.0)) for each in of_each]
 
 
 def _kept(
-    glossary: Glossary, texts: Sequence[str], found: Sequence[Translation], tools: TermSearch
+    translator: SentenceTranslator,
+    glossary: Glossary,
+    texts: Sequence[str],
+    found: Sequence[Translation],
+    settings: DecodingConfig | None,
 ) -> list[Translation]:
-    target, longest, alpha, search, vary, align, score, may_repeat = tools
+    target, decoding = translator.target, translator.config.decoding
+    alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
+    variants = varied(decoding)
     kept, failures = list(found), Counter[int]()  # after a failure every place is tried
     for _ in range(MOST_ROUNDS):
         missing = {
@@ -78,33 +72,41 @@ def _kept(
         }  # fmt: skip
         failures.update(missing.keys())
         words = {index: kept[index].text.split() for index in missing}
-        aligned = align([texts[index] for index in missing], [kept[index] for index in missing]) if missing else []
+        incomplete = [kept[index] for index in missing]
+        aligned = align(translator, [texts[index] for index in missing], incomplete) if missing else []
         spots = [
             (index, spot) for index, alignment in itertools.zip_longest(missing, aligned)
             for spot in _spots(missing[index], alignment if failures[index] == 1 else None, len(words[index]))
         ]  # fmt: skip
         before = [target.encode(" ".join(words[index][: max(0, spot[0] - BEFORE)])) for index, spot in spots]
-        others = vary([texts[index] for index, _ in spots], BEST, before) if spots else []
+        others = list[list[Translation]]()
+        if spots:
+            several = BEST._replace(n_best=variants.beam_size)
+            sources = [texts[index] for index, _ in spots]
+            others = translator.search(sources, several, before, settings=variants, most=TOKENS)
         tries = [
-            (index, number, *each) for number, ((index, spot), varied) in enumerate(zip(spots, others, strict=True))
-            for each in _tries(words[index], *spot, [other.text.split() for other in varied])
-            if all(len(target.encode(text)) < longest for text in each)
+            (index, number, *each) for number, ((index, spot), variations) in enumerate(zip(spots, others, strict=True))
+            for each in _tries(words[index], *spot, [other.text.split() for other in variations])
+            if all(len(target.encode(text)) < translator.longest for text in each)
         ]  # fmt: skip
         if not tries:
             break
-        values = score([texts[index] for index, *_ in tries], [target.encode(start) for *_, start, _ in tries])
+        values = translator.token_scores(
+            [texts[index] for index, *_ in tries], [target.encode(start) for *_, start, _ in tries]
+        )
         ranked = _ranked([spot for _, spot, *_ in tries], [-each.sum() for each in values])
         tries = [tries[number] for numbers in ranked.values() for number in numbers[:MOST_PREFIXES]]
         indices = [index for index, *_ in tries] * 2
         read = [texts[index] for index in indices]
-        new = [best for best, *_ in search(read[: len(tries)], BEST, [target.encode(start) for *_, start, _ in tries])]
+        begun = [target.encode(start) for *_, start, _ in tries]
+        new = [best for best, *_ in translator.search(read[: len(tries)], BEST, begun, settings=settings)]
         for index, *_, whole in tries:
             ids = target.encode(whole)
             new.append(kept[index]._replace(text=target.decode(ids), ids=[*ids, EOS], finished=True))
-        values = score(read, [each.ids for each in new])
+        values = translator.token_scores(read, [each.ids for each in new])
         lacking = [len(glossary.missing(text, each.text)) for text, each in zip(read, new, strict=True)]
         ranks = [
-            (count, babbles(each.ids, text, may_repeat=may_repeat), -value.mean())
+            (count, babbles(each.ids, text, may_repeat=translator.may_repeat), -value.mean())
             for count, each, text, value in zip(lacking, new, read, values, strict=True)
         ]
         for index, (best, *_) in _ranked(indices, ranks).items():

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.text.inline import Cut
-from nmt.decoding.text.reading import Reading, Text
-from nmt.decoding.text.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
+from nmt.text.inline import Cut
+from nmt.text.reading import Reading, Text
+from nmt.text.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
 from nmt.tokenizers.base import EOS
 
 WORDS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=6)

@@ -8,14 +8,14 @@ import pytest
 from conftest import MakeRun, nmt, small_pairs
 
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
-from nmt.decoding.text.glossary import Glossary, Term, read_glossary
-from nmt.decoding.text.rewriting import word_scores
 from nmt.decoding.translation import BEST, SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.runs.directory import Run
+from nmt.text.confidence import word_scores
+from nmt.text.glossary import Glossary, Term, read_glossary
+from nmt.text.translator import TextOptions, Translator
 
 SENTENCES = [source for source, _ in small_pairs(300)[::12]] + ["", "IM THREE TWO ONE. im one", "one"]
 TERMS = "one\tzwei\tdrei\nTwo Three\tsechs sieben\n\ntwo\tvier\n"
@@ -64,7 +64,7 @@ def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_translations_keep_terms_and_others_stay(translator: Translator, glossary: Glossary, beam: int) -> None:
     searching = translator.reconfigured(translator.config.decoding.model_copy(update={"beam_size": beam}))
-    options = SearchOptions(n_best=beam, scored=True)
+    options = TextOptions(SearchOptions(n_best=beam, scored=True))
     plain = searching.find(SENTENCES, options)
     kept = searching.find(SENTENCES, options._replace(glossary=glossary))
     lacking = 0
@@ -107,7 +107,7 @@ def test_the_engines_keep_the_same_terms_and_score_tokens_alike(make_run: MakeRu
     for one, other in zip(ours.token_scores(*pairs), theirs.token_scores(*pairs), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
     for each in (ours, theirs):
-        found = each.find(texts, SearchOptions(glossary=glossary))
+        found = each.find(texts, TextOptions(glossary=glossary))
         assert all(not glossary.missing(text, best.text) for text, [best] in zip(texts, found, strict=True))
 
 

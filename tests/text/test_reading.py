@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.decoding.text.reading import Reader, Reading, Text
+from nmt.text.reading import Reader, Reading, Text
 from nmt.tokenizers.registry import fit_tokenizer
 
 SUBJECTS = ["A man", "Two women", "The dog", "Four girls", "A boy on a bike", "Bob and Alice", "A clerk, who is old,"]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.decoding.text.ordinary import OrdinaryText
-from nmt.decoding.text.reading import Reader
-from nmt.decoding.text.rewriting import Alignment
-from nmt.decoding.translation import BEST, SearchOptions, Translation
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.translation import SearchOptions, Translation
+from nmt.text.rewriting import Alignment
+from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.registry import fit_tokenizer
 
@@ -18,30 +18,29 @@ SUBWORDS = fit_tokenizer(TRAINED, DataConfig(tokenizer="subword", normalization=
 GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": "Mann", "runs": "rennt"}
 
 
-class WordByWord:
+class WordByWord(Translator):
     """Translates word by word; an address loses its end, "loop" has a translation that does not end."""
 
     def __init__(self, split: bool = True, may_repeat: bool = False) -> None:
+        decoding = DecodingConfig(ordinary_text="sentences" if split else "lines", beam_size=2)
+        super().__init__(object(), SUBWORDS, SUBWORDS, Config(decoding=decoding), 1)  # type: ignore[arg-type]
+        self.may_repeat = may_repeat
         self.asked: list[list[str]] = []
         self.again: list[list[str]] = []
         self.options: list[SearchOptions] = []
         self.names: list[Sequence[str] | None] = []
-        searches = [self.search_again] * 2
-        reader = Reader(SUBWORDS, "en", split=split)
-        self.text = OrdinaryText(reader, self.search, searches, self.align, may_repeat)
 
-    def search(
-        self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
+    def search(  # type: ignore[override]
+        self, texts: Sequence[str], options: SearchOptions, prefix: str, names: Sequence[str] | None,
+        skip_too_long: bool, settings: DecodingConfig | None,
     ) -> list[list[Translation]]:  # fmt: skip
+        if settings is not None:
+            self.again.append([*texts])
+            return [[self.translated(text, "for ever" not in text, options)] for text in texts]
         self.asked.append([*texts])
         self.options.append(options)
         self.names.append(names)
         return [[self.translated(text, text.count("loop") == 0, options)] * options.n_best for text in texts]
-
-    def search_again(self, texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
-        self.again.append([*texts])
-        return [[self.translated(text, "for ever" not in text, options)] for text in texts]
 
     def translated(self, text: str, finished: bool, options: SearchOptions) -> Translation:
         if "skipped" in text:
@@ -52,16 +51,21 @@ class WordByWord:
         ids = [*range(5, 5 + len(words)), *([EOS] if finished else [])]
         return Translation(" ".join(words) + text[len(core) :], [], finished, ids, -1.0 if options.scored else None)
 
-    def align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
+    def __call__(self, *texts: str, options: TextOptions = USUAL) -> list[str]:
+        return [best.text for best, *_ in self.find(texts, options)]
+
+
+@pytest.fixture(autouse=True)
+def aligned_word_by_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def align(_: Translator, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
         return [Alignment(np.eye(len(text.split()))) for text in texts]
 
-    def __call__(self, *texts: str, options: SearchOptions = BEST, names: Sequence[str] | None = None) -> list[str]:
-        return [found[0].text for found in self.text.find(texts, options, names, False)]
+    monkeypatch.setattr("nmt.text.translator.align", align)
 
 
 def test_an_ordinary_sentence_is_asked_for_once_and_its_translation_is_untouched() -> None:
     model = WordByWord()
-    (found,) = model.text.find(["The dog sleeps."], SearchOptions(scored=True), None, False)
+    (found,) = model.find(["The dog sleeps."], TextOptions(SearchOptions(scored=True)))
     assert found == [Translation("Der Hund schläft.", [], True, [5, 6, 7, EOS], -1.0)]
     assert (model.asked, model.again) == ([["The dog sleeps."]], [])
 
@@ -91,21 +95,22 @@ def test_a_line_of_ordinary_text(line: str, translation: str) -> None:
 def test_sentences_of_a_line_have_its_name_and_their_scores_and_ids_come_together() -> None:
     model = WordByWord()
     lines = ["The dog sleeps. A man runs.", "Bob runs."]
-    (found,), _ = model.text.find(lines, SearchOptions(scored=True), ["line 1", "line 2"], False)
+    (found,), _ = model.find(lines, TextOptions(SearchOptions(scored=True)), names=["line 1", "line 2"])
     assert model.names == [["line 1", "line 1", "line 2"]]
     assert (found.score, found.finished, found.ids) == (-2.0, True, [5, 6, 7, 5, 6, 7, EOS])
     assert found.read == "The dog sleeps. A man runs."
 
 
 def test_a_line_with_a_skipped_sentence_is_skipped() -> None:
-    (found,), _ = WordByWord().text.find(["The dog sleeps. This is skipped.", "A man runs."], BEST, None, True)
+    (found,), _ = WordByWord().find(["The dog sleeps. This is skipped.", "A man runs."], skip_too_long=True)
     assert found.is_skipped and found.text == ""
 
 
 def test_samples_n_best_and_lines_that_are_not_split_are_of_the_whole_line() -> None:
     line = "The dog sleeps. A man runs."
     for model, options in (
-        (WordByWord(), SearchOptions(sampled=True)), (WordByWord(), SearchOptions(n_best=2)), (WordByWord(False), BEST)
+        (WordByWord(), TextOptions(SearchOptions(sampled=True))), (WordByWord(), TextOptions(SearchOptions(n_best=2))),
+        (WordByWord(False), USUAL),
     ):  # fmt: skip
         model(line, options=options)
         assert model.asked == [[line]]
@@ -118,7 +123,7 @@ def test_an_address_is_asked_for_first_and_then_carried_over() -> None:
     assert model("The dog https://a.de sleeps.", "A man runs.")[0] == "Der Hund https://a.de schläft."
     assert model.asked[2:] == [["The dog sleeps."]]
     sampling = WordByWord()
-    sampling("The dog https://a.de sleeps.", options=SearchOptions(sampled=True))
+    sampling("The dog https://a.de sleeps.", options=TextOptions(SearchOptions(sampled=True)))
     assert sampling.asked == [["The dog sleeps."]], "a sample is drawn once"
 
 
@@ -126,14 +131,14 @@ def test_a_word_whose_translations_do_not_end_is_carried_over() -> None:
     model = WordByWord()
     endless = Translation("ein ein ein", [], False, [5] * 9)
     model.translated = lambda *_: endless  # type: ignore[method-assign]
-    (word,), (short,), (words,) = model.text.find(["loop", "LOOP", "loop loop"], BEST, None, False)
+    (word,), (short,), (words,) = model.find(["loop", "LOOP", "loop loop"])
     assert (word.text, word.finished, short.text) == ("loop", True, "LOOP")
     assert (words.text, words.finished) == ("ein ein ein", False)
 
 
 def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_the_other_ends() -> None:
     model = WordByWord()
-    found = model.text.find(["The dog loop.", "A man runs.", "The dog loop for ever."], BEST, None, False)
+    found = model.find(["The dog loop.", "A man runs.", "The dog loop for ever."])
     assert model.again == [["The dog loop.", "The dog loop for ever."], ["The dog loop for ever."]]
     assert [each[0].finished for each in found] == [True, True, False]
 
@@ -146,9 +151,9 @@ def test_repeats_stay_where_they_are_ordinary_and_in_lists_and_samples(
     model = WordByWord(may_repeat=may_repeat)
     repeating = Translation("der der der", [], True, [5, 5, 5, EOS])
     model.translated = lambda *_: repeating  # type: ignore[method-assign]
-    [found] = model.text.find(["The dog sleeps."], options, None, False)
+    [found] = model.find(["The dog sleeps."], TextOptions(options))
     assert found == [repeating] * len(found)
-    is_searched_again = options == BEST and not may_repeat
+    is_searched_again = options == SearchOptions() and not may_repeat
     assert model.again == [["The dog sleeps."]] * (2 if is_searched_again else 0)
 
 

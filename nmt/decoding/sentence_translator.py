@@ -1,12 +1,12 @@
-"""Translation from text to text, with the files of a run directory or of an export alone.
+"""Translation of sentences as they stand, with the files of a run directory or of an export alone.
 
-``Translator.open`` loads TensorFlow for a run, CTranslate2 for an export.
+``nmt.text.translator`` adds the handling of ordinary text. ``SentenceTranslator.open`` loads TensorFlow for a run and
+CTranslate2 for an export.
 """
 
-import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
-from nmt.decoding.text.ordinary import CAREFUL_BEAM, Found, OrdinaryText, careful
-from nmt.decoding.text.reading import Reader
-from nmt.decoding.text.rewriting import Alignment, judged
-from nmt.decoding.text.terms import TOKENS, TermSearch, keep_terms, varied
 from nmt.decoding.translation import (
     BEST,
     AttentionMaps,
@@ -30,27 +26,25 @@ from nmt.decoding.translation import (
     name_of,
     translations_of,
 )
-from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, TooLongError
+from nmt.errors import DataError, NmtError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
-from nmt.message import Argument, Settings
-from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
 from nmt.storage.arrays import read_checksum
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
-from nmt.tokenizers.marks import MARK
 from nmt.tokenizers.registry import load_tokenizer
 
 MOST_TOKENS = 2**30
 """More than any translation has."""
 
 
-class Translator(AbstractContextManager["Translator"]):
-    """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it.
+class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
+    """A trained model with its tokenizers: sentences in, translations out. Several threads may use it.
 
-    ``nmt.load`` makes it. At the end of a ``with`` block, or by ``close``, it gives up its model and threads.
+    The model reads a sentence as it stands. At the end of a ``with`` block, or by ``close``, it gives up its model and
+    threads.
     Shapes: T target length, S source length, both in tokens.
     """
 
@@ -60,10 +54,11 @@ class Translator(AbstractContextManager["Translator"]):
     ) -> None:  # fmt: skip
         """Take the parts, the manifest of the dataset, the run, and its weights; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
-        self._careful: dict[DecodingConfig, Engine] = {}
+        self._engines: dict[DecodingConfig, Engine] = {}
         self.source, self.target, self.config = source, target, config
         self._manifest, self._run = manifest, run
-        self._may_repeat = manifest is not None and manifest.has_ordinary_repeats
+        self.may_repeat = manifest is not None and manifest.has_ordinary_repeats
+        """Whether training targets often repeat phrases, so that translations may."""
         self.epoch, self.weights = epoch, weights
         """Weights in use: an epoch number, "average", or such as "step-1500"; and their SHA-256, None if unknown."""
         tag = config.decoding.tag
@@ -73,7 +68,7 @@ class Translator(AbstractContextManager["Translator"]):
     def open(
         cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
         others: Sequence[tuple[Run, str | None]] = (),
-    ) -> "Translator":  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
         Args:
@@ -126,173 +121,46 @@ class Translator(AbstractContextManager["Translator"]):
     def close(self) -> None:
         """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
         self._engine = None
-        self._careful.clear()
+        self._engines.clear()
+
+    def __enter__(self) -> Self:
+        """Return the translator."""
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the translator."""
         self.close()
 
-    def reconfigured(self, decoding: DecodingConfig) -> "Translator":
+    def reconfigured(self, decoding: DecodingConfig) -> Self:
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
         parts = self.source, self.target, config, self.epoch, self._manifest, self._run, self.weights
-        return Translator(self.engine.reconfigured(decoding), *parts)
+        return type(self)(self.engine.reconfigured(decoding), *parts)
 
-    @public
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        prefix: str = "",
-        sample: bool = False,
-        names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
-    ) -> list[str]:
-        """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
-
-        Args:
-            prefix: text that every translation begins with.
-            sample: draw words by their probabilities, instead of searching for the most probable translation.
-            names: name of each sentence in error messages, such as "line 7".
-            skip_too_long: give a sentence longer than the model reads an empty translation, instead of raising.
-
-        Raises:
-            TooLongError: if a sentence exceeds the learned positions.
-            DataError: if the prefix has an unknown word.
-            OutOfMemoryError: if memory does not hold a batch; names its longest sentence.
-
-        >>> nmt.load("base").translate(["im thirsty"])
-        ['ich bin durstig']
-        """
-        found = self.find(texts, SearchOptions(sample), prefix, names, skip_too_long)
-        return [translations[0].text for translations in found]
-
-    @public
-    def translate_details(
-        self,
-        texts: Sequence[str],
-        *,
-        prefix: str = "",
-        sample: bool = False,
-        names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
-        scored: bool = True,
-    ) -> list[Translation]:
-        """Return the translations of raw sentences with their scores, token ids and unknown words.
-
-        Args, Raises: as for ``translate``. Scores are None unless ``scored``.
-
-        >>> [details] = nmt.load("base").translate_details(["im thirsty xylophone"])
-        >>> details.unknown, details.score < 0
-        (['xylophone'], True)
-        """
-        found = self.find(texts, SearchOptions(sample, scored=scored), prefix, names, skip_too_long)
-        return [translations[0] for translations in found]
-
-    @public
-    def translate_n_best(
-        self,
-        texts: Sequence[str],
-        n: int,
-        *,
-        prefix: str = "",
-        names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
-    ) -> list[list[Translation]]:
-        """Return the ``n`` best translations of each raw sentence with their scores, best first.
-
-        Their texts differ: of equal texts, which are different tokens, the best stays. A sentence has fewer than ``n``
-        where its beam has fewer different texts; a wider beam has more.
-
-        Args, Raises: as for ``translate``, and NmtError if ``n`` exceeds the beam size.
-
-        >>> translator = nmt.load("base", decoding={"beam_size": 5})
-        >>> [[best, second]] = translator.translate_n_best(["im thirsty"], 2)
-        >>> best.text, best.score > second.score
-        ('ich bin durstig', True)
-        """
-        if n < 1:
-            raise NmtError(Argument("n"), f" is {n}. It is a number of translations, 1 or more. Change the value.")
-        return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names, skip_too_long)
-
-    def find(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions = BEST,
-        prefix: str = "",
-        names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
-    ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first."""
-        if (n := options.n_best) > (beams := self.config.decoding.beam_size):
-            raise NmtError(
-                Argument("n", n),
-                f" needs a beam of at least {n}; received a beam of {beams}. Give ",
-                Settings({"decoding.beam_size": n}),
-                " or more.",
-            )
-        if names is not None and len(names) != len(texts):
-            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
-        if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
-            return self._search(texts, options, prefix, names, skip_too_long)
-        return self._ordinary.find(texts, options, names, skip_too_long)
-
-    @functools.cached_property
-    def _ordinary(self) -> OrdinaryText:
-        language = self._manifest.languages["source"] if self._manifest else "source"
-        reader = Reader(self.source, language, split=self.config.decoding.ordinary_text != "lines")
-        searches = [functools.partial(self._search_again, settings) for settings in careful(self.config.decoding)]
-        may_repeat = self._may_repeat or self.config.decoding.beam_size > CAREFUL_BEAM
-        return OrdinaryText(reader, self._search, searches, self._align, may_repeat)
-
-    @functools.cached_property
-    def calibration(self) -> Calibration:
-        """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
-        return read_calibration(self._run or Run(Path()), self.epoch, self.weights)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether confidence has been fitted for these weights."""
-        try:
-            return bool(self.calibration)
-        except (NotFoundError, ConflictError):
-            return False
-
-    def _search_again(
-        self, settings: DecodingConfig, texts: Sequence[str], options: SearchOptions,
-        prefix: Sequence[list[int]] = (), most: int = MOST_TOKENS,
-    ) -> Found:  # fmt: skip
-        if settings not in self._careful:
-            self._careful[settings] = self.engine.reconfigured(settings, prepared=False)
-        options = options._replace(n_best=settings.beam_size)
-        return self._search(texts, options, prefix, engine=self._careful[settings], most=most)
-
-    def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
-        """Return the alignments of words; none for a model without attention."""
-        sources, targets = self.encode(texts), [each.ids for each in translations]
-        found = self.engine.cross_attention(sources, targets) or []
-        return [
-            Alignment.of(self._cross_attention(source, target, weights), self.source, self.target, text)
-            for source, target, weights, text in zip(sources, targets, found, texts, strict=False)
-        ]
-
-    def _cross_attention(self, source: list[int], target: list[int], weights: np.ndarray) -> CrossAttention:
-        bos = [BOS] if self.config.model.reads_bos else []
-        return CrossAttention([*bos, *source, EOS], target, weights)
-
-    def _search(
+    def search(
         self,
         texts: Sequence[str],
         options: SearchOptions = BEST,
         prefix: str | Sequence[list[int]] = "",
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
-        engine: Engine | None = None,
+        settings: DecodingConfig | None = None,
         most: int = MOST_TOKENS,
     ) -> list[list[Translation]]:
-        """Return translations of sentences that the model reads as they stand, as ``find``."""
-        n, beams, engine = options.n_best, self.config.decoding.beam_size, engine or self.engine
+        """Return at most ``options.n_best`` translations of each sentence with different texts, the best first.
+
+        Args:
+            texts: sentences, which the model reads as they stand.
+            options: kind of search.
+            prefix: text that every translation begins with, or the ids that each begins with.
+            names: name of each sentence in error messages.
+            skip_too_long: give a sentence longer than the model reads an empty translation, instead of raising.
+            settings: settings of search for these sentences, instead of the translator's.
+            most: most tokens of a translation behind its prefix.
+
+        Raises: as ``nmt.text.translator.Translator.translate``.
+        """
+        engine = self._engine_for(settings)
         encoded = self.encode(texts, names, skip_too_long)
         if isinstance(prefix, str) and (words := self.target.unknown(prefix)):
             raise DataError(
@@ -306,27 +174,28 @@ class Translator(AbstractContextManager["Translator"]):
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
         # All of the beam: some of its hypotheses may be the same text.
-        wanted = options._replace(n_best=max(n, beams) if n > 1 else 1, glossary=None, confident=False)
+        beams = (settings or self.config.decoding).beam_size
+        wanted = options._replace(n_best=max(options.n_best, beams) if options.n_best > 1 else 1)
         with memory_checked(encoded, names, self.config.decoding.batch_size):
-            found = engine.search(encoded, limits, wanted, prefixes if any(prefixes) else ())
-        results = [
-            translations_of(text, ids, hypotheses, options, self.source, self.target)
-            for text, ids, hypotheses in zip(texts, encoded, found, strict=True)
+            hypotheses = engine.search(encoded, limits, wanted, prefixes if any(prefixes) else ())
+        return [
+            translations_of(text, ids, best, options, self.source, self.target)
+            for text, ids, best in zip(texts, encoded, hypotheses, strict=True)
         ]
-        if options.glossary is not None:
-            results = keep_terms(options.glossary, texts, results, self._terms(engine))
-        if options.confident:
-            results = judged(self.calibration, options.glossary, self.target, texts, results, self.token_scores)
-        return results
 
-    def _terms(self, engine: Engine) -> TermSearch:
-        """Return the search for terms with an engine, which has other settings than the translator's for some."""
-        search = functools.partial(self._search, engine=engine)
-        vary = functools.partial(self._search_again, varied(self.config.decoding), most=TOKENS)
-        bounds = [limit for limit in (self.config.model.limits.target, engine.positions) if limit is not None]
-        most, decoding = min(bounds, default=MOST_TOKENS), self.config.decoding
-        alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
-        return TermSearch(self.target, most, alpha, search, vary, self._align, self.token_scores, self._may_repeat)
+    def _engine_for(self, settings: DecodingConfig | None) -> Engine:
+        """Return the model with settings of search, prepared for few calls unless they are the translator's own."""
+        if settings is None or settings == self.config.decoding:
+            return self.engine
+        if settings not in self._engines:
+            self._engines[settings] = self.engine.reconfigured(settings, prepared=False)
+        return self._engines[settings]
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of a translation that the model can write, eos included."""
+        limits = (self.config.model.limits.target, self.engine.positions)
+        return min((limit for limit in limits if limit is not None), default=MOST_TOKENS)
 
     def token_scores(self, texts: Sequence[str], translations: Sequence[list[int]]) -> list[np.ndarray]:
         """Return the log-probabilities of the ids of translations, or of their beginnings, of texts as they stand."""
@@ -368,6 +237,18 @@ class Translator(AbstractContextManager["Translator"]):
             check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
         return [float(each.sum()) for each in self.engine.token_scores(encoded, translations)]
 
+    def cross_attention(
+        self, texts: Sequence[str], translations: Sequence[Translation]
+    ) -> list[CrossAttention] | None:  # fmt: skip
+        """Return the decoder's attention to sentences as they stand; None for a model without attention."""
+        encoded, targets = self.encode(texts), [translation.ids for translation in translations]
+        weights = self.engine.cross_attention(encoded, targets)
+        if weights is None:
+            return None
+        bos = [BOS] if self.config.model.reads_bos else []
+        sources = [[*bos, *ids, EOS] for ids in encoded]
+        return [CrossAttention(*parts) for parts in zip(sources, targets, weights, strict=True)]
+
     @public
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
         """Return the decoder's attention to the source while it writes translations of raw sentences.
@@ -387,9 +268,7 @@ class Translator(AbstractContextManager["Translator"]):
         """
         check_pairs(sources, translations)
         read = [source if each.read is None else each.read for source, each in zip(sources, translations, strict=True)]
-        encoded, targets = self.encode(read), [translation.ids for translation in translations]
-        found = existing(self.engine.cross_attention(encoded, targets), self.config)
-        return [self._cross_attention(*each) for each in zip(encoded, targets, found, strict=True)]
+        return existing(self.cross_attention(read, translations), self.config)
 
     @public
     def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:

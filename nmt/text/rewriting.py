@@ -5,17 +5,16 @@ Shapes: J words of a translation, I words of what the model read.
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt.data.repeats import repeats
-from nmt.decoding.text.glossary import Glossary
-from nmt.decoding.text.inline import CLOSING, weave
-from nmt.decoding.text.reading import NUMBER, Reading, Text
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import CrossAttention, Translation
-from nmt.runs.calibration import Calibration, probability, sentence_features, word_features
+from nmt.text.inline import CLOSING, weave
+from nmt.text.reading import NUMBER, Reading, Text
 from nmt.tokenizers.base import BOS, EOS, UNKNOWN, Tokenizer
 from nmt.tokenizers.marks import MARK
 
@@ -73,7 +72,7 @@ class Alignment(NamedTuple):
         first_tag = source.size - len(source.tags)
         columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS) and id_ < first_tag]
         of_token = np.searchsorted(ends, np.arange(len(columns)), side="right")
-        rows = _words_of(target, attention.target)
+        rows = words_of(target, attention.target)
         weights = np.zeros([max(rows, default=-1) + 1, len(words)])
         tokens = attention.weights[-1].mean(axis=0)[: len(rows)][:, columns]
         np.add.at(weights, (np.array(rows, int)[:, np.newaxis], of_token[np.newaxis].clip(max=len(words) - 1)), tokens)
@@ -89,47 +88,19 @@ class Alignment(NamedTuple):
         return found or [int(self.weights[:, word].argmax())]
 
 
-def _words_of(target: Tokenizer, ids: Sequence[int]) -> list[int]:
+def words_of(target: Tokenizer, ids: Sequence[int]) -> list[int]:
     """Return the number of the word of each target token before eos."""
     ids = [id_ for id_ in ids if id_ != EOS]
     return [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]
 
 
-def word_scores(target: Tokenizer, ids: Sequence[int], scores: np.ndarray) -> np.ndarray:
-    """Return the log-probability of each word of a translation, float [J], of those of its tokens, float [T]."""
-    words = _words_of(target, ids)
-    return np.bincount(words, scores[: len(words)])
-
-
-def judged(
-    calibration: Calibration, glossary: Glossary | None, target: Tokenizer, texts: Sequence[str],
-    found: Sequence[list[Translation]], score: Callable[[Sequence[str], Sequence[list[int]]], list[np.ndarray]],
-) -> list[list[Translation]]:  # fmt: skip
-    """Return translations of texts with the probabilities of sentences and words, by the scores of tokens.
-
-    Words of a glossary are no doubt of the model: they count as certain.
-    """
-    flat = [(text, each.ids) for text, several in zip(texts, found, strict=True) for each in several]
-    scores = iter(score(*map(list, zip(*flat, strict=True))) if flat else [])
-    certain = [glossary.words_of(text) if glossary else () for text in texts]
+def align(translator: SentenceTranslator, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
+    """Return the alignments of translations with what the model read; none for a model without attention."""
+    found = translator.cross_attention(texts, translations) or []
     return [
-        [_judged(calibration, target, each, next(scores), words) for each in several]
-        for several, words in zip(found, certain, strict=True)
+        Alignment.of(attention, translator.source, translator.target, text)
+        for attention, text in zip(found, texts, strict=False)
     ]
-
-
-def _judged(
-    calibration: Calibration, target: Tokenizer, translation: Translation, scores: np.ndarray, certain: Collection[str]
-) -> Translation:
-    if not translation.text:
-        return translation
-    written, places = translation.text.split(), _words_of(target, translation.ids)
-    doubted = np.array([word.strip(CLOSING).casefold() not in certain for word in written])
-    scores = np.append(scores[: len(places)] * doubted[places], scores[len(places) :])
-    words = word_scores(target, translation.ids, scores)
-    probabilities = probability(calibration.word, word_features(words)).round(4).tolist()
-    confidence = round(float(probability(calibration.sentence, sentence_features(scores, words))), 4)
-    return translation._replace(confidence=confidence, words=tuple(zip(written, probabilities, strict=True)))
 
 
 def needs_alignment(text: Text, translation: str) -> bool:

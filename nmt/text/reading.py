@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nmt.decoding.text.inline import CLOSING, OPENING, QUOTES, Cut, Tag, find_markup
+from nmt.text.inline import CLOSING, OPENING, QUOTES, Cut, Tag, find_markup
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
 from nmt.tokenizers.sentences import sentences_of
 
