@@ -21,7 +21,6 @@ from nmt.decoding.search import Hypotheses, SearchLimits, sample, step_search
 from nmt.decoding.translation import BEST, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
-from nmt.models.layers.basic import WeightLimitError
 from nmt.runs.weights import WeightsFile
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -73,13 +72,10 @@ class TensorFlowEngine:
             DataError: if it is damaged, or of another model.
         """
         precision = runtime.resolve_precision(config.decoding.precision)
-        try:
-            model = build_model(
-                config.model, source_vocabulary, target_vocabulary, precision, trained=True,
-                most_weights=weights.most_weights,
-            )  # fmt: skip
-        except WeightLimitError:
-            raise weights.too_large() from None
+        model = build_model(
+            config.model, source_vocabulary, target_vocabulary, precision, trained=True,
+            check_shapes=weights.check_shapes,
+        )  # fmt: skip
         weights.load(model)
         return cls(model, config)
 

@@ -1,22 +1,22 @@
-"""Architectures by name; from a configuration to a model with its weights made."""
+"""Architectures by name, and the way from a configuration to a model with its weights."""
 
-import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 
 from nmt.config.schema import ModelConfig
 from nmt.config.training import Precision
 from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel
-from nmt.models.layers.basic import WEIGHTS_LEFT
+from nmt.models.layers.basic import SeededDropout
+from nmt.models.layers.layer import declared_weights, layers_within, make_weights
 from nmt.models.recurrent.model import Recurrent
 from nmt.models.transformer.model import Transformer
-from nmt.models.weights import weight_name
-from nmt.runtime import keras, seeded
+from nmt.models.weights import Shapes
+from nmt.runtime import seeded
 
 ARCHITECTURES: dict[str, type[Seq2SeqModel]] = {"transformer": Transformer, "recurrent": Recurrent}
 """Model class of each architecture by its name; ``nmt.config.schema`` has the sections."""
-_GLOBAL_POLICY = threading.Lock()  # Keras has one dtype policy, and Python one generator, for all threads
+_GENERATOR = threading.Lock()  # initializers draw their seeds from Python's generator, which all threads share
 
 
 def build_model(
@@ -27,9 +27,9 @@ def build_model(
     *,
     trained: bool = False,
     seed: int | None = None,
-    most_weights: float = math.inf,
+    check_shapes: Callable[[Shapes], None] | None = None,
 ) -> Seq2SeqModel:
-    """Return the configured model with its weights made.
+    """Return the configured model with its weights.
 
     Saved weights are float32 and fit a model of any precision.
 
@@ -38,46 +38,53 @@ def build_model(
         source_vocabulary: number of ids of the source side.
         target_vocabulary: number of ids of the target side, V.
         precision: compute precision of the layers.
-        trained: whether trained weights are to be loaded for inference: zeros are made then, in ``precision`` too;
-            otherwise initial values, in float32.
-        seed: seed of the initial values; None: that of Python's generator.
-        most_weights: largest number of weights.
+        trained: whether trained weights are to be loaded for inference. Then the weights are zeros, in ``precision``
+            too; otherwise they are initial values, in float32.
+        seed: seed of the initial values; None: the state of Python's generator decides.
+        check_shapes: is called with the shapes of all weights before memory is spent on them, and may raise.
 
     Raises:
         ConfigError: for a model that does not fit the vocabularies.
-        WeightLimitError: for a model of more weights, before memory is spent on them.
     """
-    problem = config.vocabulary_problem(source_vocabulary, target_vocabulary)
-    if problem:
-        raise ConfigError(problem)
-    with _GLOBAL_POLICY, seeded(seed):
-        policy, left = keras.config.dtype_policy(), WEIGHTS_LEFT.set(most_weights)
-        # Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead of at
-        # every step.
-        keras.config.set_dtype_policy(precision if trained or precision == "float32" else f"mixed_{precision}")
-        try:
-            model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
-            model.make_weights(fresh=not trained)
-        finally:
-            keras.config.set_dtype_policy(policy)
-            WEIGHTS_LEFT.reset(left)
-    names = [weight_name(weight) for weight in model.weights]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"two weights of {type(model).__name__} are called {repeated!r}, and would be saved as one")
+    model = _declared_model(config, source_vocabulary, target_vocabulary, seed)
+    shapes = _shapes(model)
+    if check_shapes is not None:
+        check_shapes(shapes)
+    # Training keeps float32 weights, because bfloat16 loses small changes. A trained model rounds its weights once
+    # instead of at every step.
+    policy = precision if trained or precision == "float32" else f"mixed_{precision}"
+    model.dtype_policy = policy
+    for _, layer in layers_within(model):
+        layer.dtype_policy = policy
+    make_weights(model, "zeros" if trained else None)
     return model
 
 
-def weight_shapes(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> dict[str, list[int]]:
-    """Return the shapes of a model's weights by name, in the model's order. No memory is spent on their values.
+def weight_shapes(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Shapes:
+    """Return the shapes of a model's weights by name. No memory is spent on their values.
 
-    Args, raises: as of ``build_model``.
+    The arguments and errors are the ones of ``build_model``.
     """
+    return _shapes(_declared_model(config, source_vocabulary, target_vocabulary))
 
-    def shapes() -> dict[str, list[int]]:
-        with keras.StatelessScope(initialize_variables=False):
-            model = build_model(config, source_vocabulary, target_vocabulary, trained=True)
-            return {weight_name(weight): list(weight.shape) for weight in model.weights}
 
-    # Keras keeps a list, for each thread, of the variables that it has still to make.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(shapes).result()
+def _declared_model(
+    config: ModelConfig, source_vocabulary: int, target_vocabulary: int, seed: int | None = None
+) -> Seq2SeqModel:
+    """Return the configured model without its weights."""
+    problem = config.vocabulary_problem(source_vocabulary, target_vocabulary)
+    if problem:
+        raise ConfigError(problem)
+    with _GENERATOR, seeded(seed):
+        model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
+    streams: set[int] = set()
+    for _, layer in layers_within(model):
+        if isinstance(layer, SeededDropout):
+            if layer.number in streams:
+                raise ValueError(f"dropout {layer.name!r} drops the same elements as another one: give it another name")
+            streams.add(layer.number)
+    return model
+
+
+def _shapes(model: Seq2SeqModel) -> Shapes:
+    return {path: list(spec.shape) for path, spec in declared_weights(model).items()}

@@ -1,4 +1,4 @@
-"""Weights of a model as arrays by name, and layer names of older files."""
+"""Weights of a model as arrays by name: reading, setting, comparing shapes; layer names of older files."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     import keras
 
 
+Shapes = dict[str, list[int]]
+"""Shapes of weights by name."""
+
+
 def current_name(name: str) -> str:
-    """Return the name today of a weight that a file of format 1 names."""
+    """Return today's name of a weight in a file of format 1."""
     return name.replace("_frame/", "_sublayer/")
 
 
@@ -27,31 +31,47 @@ def weights_of(model: "keras.Model") -> Arrays:
     return {weight_name(weight): value_of(weight.value) for weight in model.weights}
 
 
+def shape_difference(in_file: Shapes, in_model: Shapes) -> str | None:
+    """Return in words the first difference between the weights of a file and of a model; None: they fit.
+
+    Names of older files are understood.
+    """
+    in_file = {_name_in_model(name, in_model): shape for name, shape in in_file.items()}
+    for name in sorted(in_model.keys() | in_file.keys()):
+        if name not in in_file:
+            return f"the file has no {name}, the model has one"
+        if name not in in_model:
+            return f"the file has {name}, the model has none"
+        if in_file[name] != in_model[name]:
+            return f"{name} has shape {in_file[name]} in the file and {in_model[name]} in the model"
+    return None
+
+
 def set_weights(model: "keras.Model", arrays: Arrays) -> None:
-    """Put arrays into a model, each in the precision of its variable. Names of older files are understood.
+    """Put arrays into a model, in the precision of its variables. Names of older files are understood.
 
     Raises:
         ValueError: if the arrays are of another model; names the first difference. The model is unchanged then.
     """
     variables = {weight_name(weight): weight for weight in model.weights}
-    arrays = {name if name in variables else current_name(name): array for name, array in arrays.items()}
-    for name in sorted(variables.keys() | arrays.keys()):
-        if name not in arrays:
-            raise ValueError(f"the file has no {name}, the model has one")
-        if name not in variables:
-            raise ValueError(f"the file has {name}, the model has none")
-        if arrays[name].shape != variables[name].shape:
-            in_file, in_model = list(arrays[name].shape), list(variables[name].shape)
-            raise ValueError(f"{name} has shape {in_file} in the file and {in_model} in the model")
-        if arrays[name].dtype != np.float32:
-            raise ValueError(f"{name} has type {arrays[name].dtype} in the file, weights are saved as float32")
+    in_model = {name: list(variable.shape) for name, variable in variables.items()}
+    difference = shape_difference({name: list(array.shape) for name, array in arrays.items()}, in_model)
+    if difference:
+        raise ValueError(difference)
     for name, array in arrays.items():
-        variables[name].assign(array)
+        if array.dtype != np.float32:
+            raise ValueError(f"{name} has type {array.dtype} in the file, weights are saved as float32")
+    for name, array in arrays.items():
+        variables[_name_in_model(name, in_model)].assign(array)
+
+
+def _name_in_model(name: str, in_model: Shapes) -> str:
+    return name if name in in_model else current_name(name)
 
 
 @contextlib.contextmanager
 def swapped_weights(model: "keras.Model", weights: Arrays | None) -> Iterator[None]:
-    """Give the model these weights inside the block, and its own again after it; None: leave it as it is."""
+    """Give the model other weights inside the block, and its own ones after it; None: the model keeps its own."""
     if weights is None:
         yield
         return

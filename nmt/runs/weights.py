@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.message import Argument, Command
-from nmt.models.weights import current_name, set_weights
+from nmt.models.weights import Shapes, current_name, set_weights, shape_difference
 from nmt.runs.directory import Run, find_run
 from nmt.runs.metrics import WeightsId, in_ranges
 from nmt.storage.arrays import Arrays, read_arrays, read_shapes, write_arrays
@@ -21,9 +21,6 @@ from nmt.storage.names import did_you_mean
 
 if TYPE_CHECKING:
     import keras
-
-BYTES_PER_WEIGHT = 4  # float32
-MAX_SIZE_RATIO = 10  # model size / file size
 
 
 @dataclass(frozen=True)
@@ -52,20 +49,16 @@ class WeightsFile:
         self._arrays = reader.submit(read_arrays, self.path)
         reader.shutdown(wait=False)
 
-    @property
-    def most_weights(self) -> int:
-        """Number of weights that a model of this file has at most; that of a smaller one is compared by ``load``."""
-        size = self.path.stat().st_size if self.path.exists() else 0
-        return MAX_SIZE_RATIO * size // BYTES_PER_WEIGHT
-
-    def too_large(self) -> DataError:
-        """Return the error that a model has more than ``most_weights``.
+    def check_shapes(self, in_model: Shapes) -> None:
+        """Compare the shapes of a model's weights with the header of the file.
 
         Raises:
-            NotFoundError, DataError: if the file does not exist or is damaged, instead.
+            NotFoundError: if the file does not exist.
+            DataError: if the file is damaged or does not fit the model.
         """
-        count = sum(array.size for array in self._arrays.result().values())
-        return self._mismatch(f"the file has {count:,} weights, the model more than {self.most_weights:,}")
+        difference = shape_difference(read_shapes(self.path), in_model)
+        if difference:
+            raise self._mismatch(difference)
 
     def _mismatch(self, difference: str) -> DataError:
         return DataError(

@@ -550,7 +550,7 @@ $ nmt translate 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors
 $ sed -i 's/decoder_layers: 1/decoder_layers: 2/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'  => the file has no decoder_2/cross_attention/key/bias, the model
 $ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
-$ nmt translate 'im thirsty'  => the file has 22,240 weights, the model more than 2
+$ nmt translate 'im thirsty'  => the file has no encoder_10/attention/key/bias, the model
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => A tokenizer is missing
 $ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json

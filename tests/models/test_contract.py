@@ -1,6 +1,6 @@
 """The model contract: an architecture of a few lines, registered here, trains, resumes, decodes, is scored and shown.
 
-Nothing of the package is changed for it but two tables, which is all that an architecture in the package would add to.
+The tests add it to two tables of the package, as an architecture in the package would be.
 """
 
 import json
@@ -18,12 +18,12 @@ from nmt.data.token_arrays import generate_split
 from nmt.errors import ConfigError, NotFoundError
 from nmt.models.base import Seq2SeqModel, StepOutput
 from nmt.models.build import ARCHITECTURES, build_model
-from nmt.models.layers.basic import Linear, TokenEmbedding
+from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.plotting.style import empty_figure
 from nmt.plotting.trained import draw_positions
-from nmt.runtime import keras, tf
+from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.optimization.update import Update
@@ -47,7 +47,7 @@ class Bag(NamedTuple):
 
 
 class LastWord(NamedTuple):
-    ids: tf.Tensor  # int32 [B, K]: the token before the one that a step reads
+    ids: tf.Tensor  # int32 [B, K]: the token before the token that a step reads
 
     def reorder(self, parents: tf.Tensor) -> "LastWord":
         return LastWord(tf.gather(self.ids, parents, batch_dims=1))
@@ -66,14 +66,7 @@ class Toy(Seq2SeqModel):
         self.config = config
         self.source = TokenEmbedding(source_vocabulary, config.width, scaled=False, name="source")
         self.target = TokenEmbedding(target_vocabulary, config.width, scaled=False, name="target")
-        self.output_layer = Linear(target_vocabulary, name="output")
-
-    def make_weights(self, *, fresh: bool = True) -> None:
-        with keras.name_scope(self.name):
-            for layer in (self.source, self.target, self.output_layer):
-                with keras.name_scope(layer.name):
-                    layer.build((None, 3 * self.config.width))
-        self.built = True
+        self.output_layer = Linear(3 * config.width, target_vocabulary, blocks=None, name="output")
 
     def encode(self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None) -> Bag:
         real = tf.cast(tf.not_equal(source, PAD), self.compute_dtype)[..., tf.newaxis]
@@ -107,12 +100,20 @@ class Toy(Seq2SeqModel):
         return StepOutput(logits, None, LastWord(tokens))
 
 
-class Nameless(Toy):
-    """A toy whose weights have no paths of their own."""
+class TwoOfAName(Toy):
+    """A toy with two layers of one name."""
 
-    def make_weights(self, *, fresh: bool = True) -> None:
-        for layer in (self.source, self.target, self.output_layer):
-            layer.build((None, 3 * self.config.width))
+    def __init__(self, config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__(config, source_vocabulary, target_vocabulary)
+        self.again = TokenEmbedding(source_vocabulary, config.width, scaled=False, name="source")
+
+
+class TwoDropoutsOfAName(Toy):
+    """A toy with two dropouts that would draw the same numbers."""
+
+    def __init__(self, config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__(config, source_vocabulary, target_vocabulary)
+        self.dropout, self.again = Dropout(0.1, "words"), Dropout(0.2, "words")
 
 
 TOY = """
@@ -149,7 +150,7 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(toy: Path
     assert greedy[0] and not greedy[2]
     assert nmt.load("whole", decoding={"beam_size": 1}).translate([SENTENCE]) == greedy[:1]
     beam = nmt.load("whole", decoding={"beam_size": 4}).translate_n_best([SENTENCE], 3)[0]
-    assert [found.score for found in beam] == sorted((found.score for found in beam), reverse=True)
+    assert [hypothesis.score for hypothesis in beam] == sorted((hypothesis.score for hypothesis in beam), reverse=True)
     details = nmt.load("whole").translate_details([SENTENCE])
     np.testing.assert_allclose(
         nmt.load("whole").score([SENTENCE], [details[0].text]), [details[0].score], rtol=1e-4, atol=1e-5
@@ -160,8 +161,8 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(toy: Path
     bench = ("bench", "--config", "toy.yaml", "--generated", "--vocabulary", "50", "--seconds", "0")
     plot = ("plot", "losses", "--run", "whole")
     done = [run_nmt(*arguments) for arguments in (("info", "--run", "whole"), bench, plot, ("average", "--last", "2"))]
-    assert [one.code for one in done] == [0, 0, 0, 0]
-    assert re.search(r"^  output +[\d,]+  kernel \[96, ", done[0].out, re.M) and "architecture: toy" in done[0].out
+    assert [outcome.code for outcome in done] == [0, 0, 0, 0]
+    assert re.search(r"^output +[\d,]+  kernel \[96, ", done[0].out, re.M) and "architecture: toy" in done[0].out
     assert "Model: toy, " in done[1].out and "products in its precision" not in done[1].out
 
 
@@ -172,10 +173,10 @@ def test_what_it_cannot_do_is_refused_in_words(toy: Path) -> None:
     with pytest.raises(NotFoundError, match="no position embedding"):
         draw_positions(empty_figure(), run)
     with pytest.raises(ConfigError, match="known in model: architecture, width"):
-        nmt.train("toy.yaml", run="other", set={"model.heads": 4})
+        nmt.train("toy.yaml", run="refused", set={"model.heads": 4})
 
 
-CONTRACT = {"make_weights", "encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}
+CONTRACT = {"encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}
 
 
 def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path) -> None:
@@ -193,6 +194,22 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
 def test_weights_that_share_a_name_are_a_mistake_of_the_architecture(
     toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(ARCHITECTURES, "toy", Nameless)
-    with pytest.raises(ValueError, match=r"two weights of Nameless are called 'matrix'"):
+    monkeypatch.setitem(ARCHITECTURES, "toy", TwoOfAName)
+    with pytest.raises(ValueError, match=r"two weights of TwoOfAName are called 'source/matrix'"):
         build_model(ToyConfig(), 20, 20)
+
+
+def test_dropouts_that_share_a_name_are_a_mistake_of_the_architecture(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ARCHITECTURES, "toy", TwoDropoutsOfAName)
+    with pytest.raises(ValueError, match="dropout 'words' drops the same elements"):
+        build_model(ToyConfig(), 20, 20)
+
+
+def test_the_training_flag_of_keras_is_refused_in_words(toy: Path) -> None:
+    model, ids = build_model(ToyConfig(), 20, 20), tf.constant([[4, 5]])
+    for call in (lambda: model(ids, ids, training=True), lambda: model.target(ids, training=True)):
+        with pytest.raises(TypeError, match="dropout draws from a seed"):
+            call()
+    np.testing.assert_array_equal(model(ids, ids, training=False), model(ids, ids))

@@ -1,4 +1,4 @@
-"""What every variant of every architecture keeps of the contract of ``Seq2SeqModel``."""
+"""The contract of ``Seq2SeqModel``, for every variant of every architecture."""
 
 import warnings
 from itertools import combinations
@@ -39,7 +39,7 @@ def build(config: ModelConfig, precision: Any = "float32", *, trained: bool = Fa
 
 @pytest.fixture(params=SECTIONS, scope="module")
 def model(request: pytest.FixtureRequest) -> Seq2SeqModel:
-    """A model of each variant, which tests leave as it is. No bias is zero, which would hide mistakes."""
+    """A model of each variant, which tests do not change. No bias is zero, because zeros would hide mistakes."""
     keras.utils.set_random_seed(7)
     model, random = build(ModelConfig.model_validate(SECTIONS[request.param])), np.random.default_rng(1)
     for weight in model.weights:
@@ -47,7 +47,7 @@ def model(request: pytest.FixtureRequest) -> Seq2SeqModel:
     return model
 
 
-def test_all_weights_are_made_at_once_with_the_shapes_that_are_told_without_values(model: Seq2SeqModel) -> None:
+def test_all_weights_are_made_at_once_with_the_shapes_that_weight_shapes_returns(model: Seq2SeqModel) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fresh = build(model.config)
@@ -96,9 +96,9 @@ def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Se
         return model.teacher_forcing(SOURCE, TARGET, dropout_seed=given).states.numpy()
 
     seeds = [(1, 1), (1, 2), (2, 1), (2**32 - 1, 10**9), ()]
-    found = [states(*seed) for seed in seeds]
-    assert not any(np.allclose(*pair, atol=1e-3) for pair in combinations(found, 2))
-    for seed, first in zip(seeds[-2:], found[-2:], strict=True):
+    drawn = [states(*seed) for seed in seeds]
+    assert not any(np.allclose(*pair, atol=1e-3) for pair in combinations(drawn, 2))
+    for seed, first in zip(seeds[-2:], drawn[-2:], strict=True):
         np.testing.assert_array_equal(states(*seed), first)
 
 
@@ -117,7 +117,7 @@ def test_half_the_precision_gives_nearly_the_logits_with_float32_weights_in_trai
 
 
 def test_products_are_counted_as_they_are_computed(model: Seq2SeqModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    # No word twice: what depends on the word alone is computed once for each.
+    # No word twice: the embedding of a word, and its product in the lowest cell, are computed once a batch.
     source, target = tf.constant([[4, 5, 6, 7, 3]]), tf.constant([[2, 5, 6, 7, 8, 9, 4, 3]])
     counted, plain = [], tf.matmul
 
@@ -141,7 +141,7 @@ FAST = ("recurrent, luong, local-m",)
 def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: str) -> None:
     model = ModelConfig.model_validate({**SECTIONS[name], "dropout": 0.0})
     settings, steps, beams = TrainingConfig(precision="float32"), 20, 3
-    limits = np.array([3, 6, 5], np.int32)  # sentences leave the search one after another
+    limits = np.array([3, 6, 5], np.int32)  # the sentences leave the search at different steps
     update, losses = Update.of(Config(model=model, training=settings), {"source": 10, "target": 10}), []
     before = weights_of(update.model)
     for step in range(steps):
@@ -153,8 +153,10 @@ def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: s
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
 
     config = Config(model=model, decoding=DecodingConfig(beam_size=beams, length_penalty=0))
-    found = TensorFlowEngine(update.model, config).search_batch(SOURCE.numpy(), limits, SearchOptions(n_best=beams))
-    tokens, scores = found.tokens.numpy(), found.scores.numpy()
+    hypotheses = TensorFlowEngine(update.model, config).search_batch(
+        SOURCE.numpy(), limits, SearchOptions(n_best=beams)
+    )
+    tokens, scores = hypotheses.tokens.numpy(), hypotheses.scores.numpy()
     assert (np.diff(scores) <= 0).all() and BOS not in tokens
     assert all(len({*map(tuple, rows)}) == beams for rows in tokens.tolist())
     is_eos = tokens == EOS

@@ -1,4 +1,4 @@
-"""Weights by name: those of older files find their layers under the names of today."""
+"""Weights by name: the names of older files are understood."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Config
-from nmt.models.weights import set_weights
+from nmt.models.weights import set_weights, shape_difference
 from nmt.runs.directory import create_run
 from nmt.runs.weights import average_weights, save_weights
 
@@ -15,7 +15,7 @@ OLD, NEW = "encoder_1/attention_frame/norm/gamma", "encoder_1/attention_sublayer
 
 
 class Variable:
-    """Stand-in for a variable of a model, in a layer of this name."""
+    """Stand-in for a variable in a layer of a model."""
 
     shape = (3,)
 
@@ -39,7 +39,14 @@ def test_weights_of_older_files_are_put_into_a_model(layer: str, name: str) -> N
     assert np.array_equal(variable.assigned, array())
 
 
-def test_an_average_over_the_change_of_names_has_those_of_its_last_file(
+def test_shapes_are_compared_under_the_names_of_today() -> None:
+    assert shape_difference({OLD: [3]}, {NEW: [3]}) is None
+    assert shape_difference({OLD: [3]}, {NEW: [4]}) == f"{NEW} has shape [3] in the file and [4] in the model"
+    assert shape_difference({}, {NEW: [3]}) == f"the file has no {NEW}, the model has one"
+    assert shape_difference({OLD: [3]}, {}) == f"the file has {NEW}, the model has none"
+
+
+def test_an_average_over_the_change_of_names_has_the_names_of_its_last_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from nmt.models.layers.basic import Composite, Dropout, Linear, joint_linear
+from nmt.models.layers.basic import Dropout, Linear, joint_linear
+from nmt.models.layers.layer import Blocks, Layer
 from nmt.models.layers.ops import sizes
 from nmt.models.layers.positions import angle_rates
 from nmt.models.layers.unpadding import TokenLayout
@@ -16,11 +17,11 @@ from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
 
 
-def turned(heads: tf.Tensor, positions: tf.Tensor, base: float) -> tf.Tensor:
-    """Turn queries or keys by their positions, so that their products depend on the distance of two (Su et al. 2021).
+def rotate(heads: tf.Tensor, positions: tf.Tensor, base: float) -> tf.Tensor:
+    """Turn queries or keys by their positions, so that a score depends on the distance of the two (Su et al. 2021).
 
-    Channels i and i + d/2 are the coordinates of a point in a plane, which position p turns by p / base^(2i / d). No
-    vector of the position is added to the words then.
+    Channels i and i + d/2 are the coordinates of a point in a plane, which position p turns by p / base^(2i / d).
+    Models with rotary positions add no position vectors to the words.
 
     Args:
         heads: [..., L, d].
@@ -33,22 +34,23 @@ def turned(heads: tf.Tensor, positions: tf.Tensor, base: float) -> tf.Tensor:
     return tf.concat([x * cosines - y * sines, x * sines + y * cosines], axis=-1)
 
 
-# Added to masked scores: finite in the dtype of the scores, and exp() of the sum vanishes beside any other score.
+# Added to masked scores: finite in the dtype of the scores, and so low that exp() of the sum vanishes beside exp() of
+# an unmasked score.
 MASKED_SCORE, MASKED_FLOAT16_SCORE = -1e9, -3e4
 
 COPYING_GAIN = 0.5**0.5
-"""Factor on each of the two matrices between which a copied vector passes."""
+"""Factor on both matrices that a copied vector passes through, so that half of it comes out."""
 
 
 def padding_mask(ids: tf.Tensor) -> tf.Tensor:
-    """Return True at real tokens, False at padding, of ids [B, S]: bool [B, 1, 1, S]."""
+    """Return True at the real tokens of ids [B, S] and False at padding: bool [B, 1, 1, S]."""
     return tf.not_equal(ids, PAD)[:, tf.newaxis, tf.newaxis, :]
 
 
 def causal_mask(length: tf.Tensor | int) -> tf.Tensor:
     """Return True where a key is at or before the query's position: bool [1, 1, T, T].
 
-    Padding at the end of a row needs no mask of its own in the decoder: it comes after every real token.
+    The decoder needs no further mask for padding, which comes after every real token of a row.
     """
     positions = tf.range(length)
     return (positions <= positions[:, tf.newaxis])[tf.newaxis, tf.newaxis, :, :]
@@ -94,14 +96,14 @@ class KeysValues(NamedTuple):
     """[B, H, M, d]."""
 
 
-class MultiHeadAttention(Composite):
+class MultiHeadAttention(Layer):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-    Queries, keys and values are projected apart from the call: those of the encoder's output once a sentence, those of
-    target tokens once a token.
+    Projections to queries, keys and values are methods of their own, so that search projects the encoder's output once
+    a sentence and target tokens once a token.
 
-    Dropout applies to the attention weights, which have the shape of padded rows with and without padding removal: both
-    draw the same random numbers for a batch.
+    Dropout applies to the attention weights. They have the shape of padded rows with and without padding removal, so
+    both drop the same weights of a batch.
     """
 
     def __init__(
@@ -124,22 +126,29 @@ class MultiHeadAttention(Composite):
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
         self.dropout = dropout
         self.rotary_base = rotary_base
-        self.query = Linear(heads * head_size, name="query")
-        self.key = Linear(heads * head_size, name="key")
-        self.value = Linear(heads * head_size, name="value")
-        self.output_projection = Linear(d_model, heads * head_size, name="output")
+        inner = heads * head_size
+        by_head = Blocks(across=heads)
+        self.query = Linear(d_model, inner, by_head, name="query")
+        self.key = Linear(d_model, inner, by_head, name="key")
+        self.value = Linear(d_model, inner, by_head, name="value")
+        self.output_projection = Linear(inner, d_model, Blocks(down=heads), name="output")
 
     def add_copying(self) -> None:
-        """Add to the initial weights what copies: heads attend to keys like the query, and sum to half of those.
+        """Add matrices to the initial kernels with which attention copies half of the keys that are like the query.
 
         With a matrix R [D, H d] of orthonormal rows or columns, R / sqrt(2) is added to the kernels of query, key and
-        value, its transpose to that of the output: R R^T / 2 of what is attended comes out (after Trockman and Kolter
-        2023, "Mimetic Initialization of Self-Attention Layers").
+        value, and its transpose to the kernel of the output. The output then has R R^T / 2 of the attended vectors
+        (after Trockman and Kolter 2023, "Mimetic Initialization of Self-Attention Layers").
         """
-        copying = keras.initializers.Orthogonal(gain=COPYING_GAIN)(self.query.kernel.shape)
+        copying = keras.initializers.Orthogonal(gain=COPYING_GAIN)
+
+        def copying_back(shape: tuple[int, int], dtype: Any = None) -> tf.Tensor:
+            return tf.transpose(copying(shape[::-1], dtype))
+
         for layer in (self.query, self.key, self.value):
-            layer.kernel.assign_add(copying)
-        self.output_projection.kernel.assign_add(tf.transpose(copying))
+            layer.initialize_matrices(_sum_of(layer.specs["kernel"].initializer, copying))
+        output = self.output_projection
+        output.initialize_matrices(_sum_of(output.specs["kernel"].initializer, copying_back))
 
     def queries(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tf.Tensor:
         """Project a sequence, [B, T, D] or with a layout [N, D], to its queries [B, H, T, d]."""
@@ -150,11 +159,12 @@ class MultiHeadAttention(Composite):
         return KeysValues(*self._project(x, [self.key, self.value], layout))
 
     def queries_keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tuple[tf.Tensor, KeysValues]:
-        """Project a sequence for self-attention: its queries [B, H, M, d], its keys and values."""
+        """Project a sequence for self-attention: to queries [B, H, M, d], keys and values."""
         query, key, value = self._project(x, [self.query, self.key, self.value], layout)
         if self.rotary_base is not None:
             positions = tf.range(sizes(query)[2]) if layout is None else layout.columns
-            query, key = (turned(part, positions, self.rotary_base) for part in (query, key))
+            query = rotate(query, positions, self.rotary_base)
+            key = rotate(key, positions, self.rotary_base)
         return query, KeysValues(key, value)
 
     def call(
@@ -185,7 +195,7 @@ class MultiHeadAttention(Composite):
         return self.output_projection(self._join_heads(context, layout)), weights
 
     def _project(self, x: tf.Tensor, projections: list[Linear], layout: TokenLayout | None) -> list[tf.Tensor]:
-        """[B, L, D], or with a layout [N, D], -> [B, H, L, d] of each projection, by one matrix product."""
+        """Project x, [B, L, D] or with a layout [N, D], to [B, H, L, d] of each projection, by one matrix product."""
         joint = joint_linear(tf.convert_to_tensor(x), projections, self.compute_dtype)
         if layout is not None:
             joint = layout.restore(joint)
@@ -193,7 +203,12 @@ class MultiHeadAttention(Composite):
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), axis=0)
 
     def _join_heads(self, x: tf.Tensor, layout: TokenLayout | None) -> tf.Tensor:
-        """[B, H, L, d] -> [B, L, H * d], or with a layout [N, H * d]."""
+        """Join the heads of x, [B, H, L, d]: [B, L, H * d], or with a layout [N, H * d]."""
         batch, _, length, _ = sizes(x)
         joined = tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, length, self.heads * self.head_size])
         return joined if layout is None else layout.flatten(joined)
+
+
+def _sum_of(first: Callable[..., tf.Tensor], second: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """Return an initializer that adds the values of two initializers."""
+    return lambda shape, dtype=None: first(shape, dtype) + second(shape, dtype)

@@ -1,14 +1,13 @@
-"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings; how layers make their weights.
+"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings.
 
 Shapes: B batch, L length of either side, D model, V vocabulary, N real tokens.
 """
 
 import math
 import zlib
-from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
+from nmt.models.layers.layer import Blocks, Layer
 from nmt.models.layers.ops import Projection, dropout, layer_normalization, linear, sizes
 from nmt.models.layers.positions import BASE, angle_rates
 from nmt.runtime import keras, on_host, tf
@@ -22,68 +21,8 @@ def sinusoids(positions: tf.Tensor, d_model: int, base: float = BASE) -> tf.Tens
     return tf.reshape(pairs, [*sizes(positions), d_model])
 
 
-WEIGHTS_LEFT: ContextVar[float] = ContextVar("weights_left", default=math.inf)
-"""Number of weights that layers may still make: those of a model that does not fit its file stop before memory ends."""
-
-
-class WeightLimitError(Exception):
-    """A layer would make more weights than are left."""
-
-
-class Layer(keras.layers.Layer):
-    """A Keras layer, called without most of what Keras does around ``call``.
-
-    Keras searches every argument for masks, dtypes to cast and shapes to build from; for a short sentence that takes
-    longer than the arithmetic. Here tensors arrive in the right dtype, and a mask is an ordinary argument.
-    """
-
-    @tf.autograph.experimental.do_not_convert  # nothing in a layer for autograph to convert; as Keras has it
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the weights if there are none yet, and return what ``call`` returns."""
-        if not self.built:
-            self.build(args[0].shape)
-        with tf.name_scope(self.name):
-            return self.call(*args, **kwargs)
-
-    def add_weight(self, *, shape: tuple[int, ...], **kwargs: Any) -> keras.Variable:
-        """Make a weight, if it is among the ``WEIGHTS_LEFT``."""
-        WEIGHTS_LEFT.set(WEIGHTS_LEFT.get() - math.prod(shape))
-        if WEIGHTS_LEFT.get() < 0:
-            raise WeightLimitError
-        return super().add_weight(shape=shape, **kwargs)
-
-    def cast(self, weight: keras.Variable) -> tf.Tensor:
-        """Return a weight in the compute precision."""
-        return tf.cast(weight.value, self.compute_dtype)
-
-
-def make_weights(
-    layer: keras.layers.Layer, width: int, initialize: Callable[[keras.layers.Layer], None] = lambda layer: None
-) -> None:
-    """Make the weights of a layer and of those in it, in the order in which they were set, unless they are made.
-
-    Keras makes weights at the first call, after tracing every layer for shapes that are known before; that takes
-    seconds.
-
-    Args:
-        layer: the layer.
-        width: input width of layers that name none.
-        initialize: called with each layer that has weights, to replace its initializers.
-    """
-    if layer.built:  # it serves twice, or has no weights
-        return
-    if isinstance(layer, Composite):
-        with keras.name_scope(layer.name):
-            for part in layer._flatten_layers(recursive=False, include_self=False):
-                make_weights(part, width, initialize)
-        layer.built = True
-        return
-    initialize(layer)
-    layer.build((None, width))
-
-
 def small_values() -> keras.initializers.Initializer:
-    """Return a normal initializer of deviation 0.02 for matrices of any width (Devlin et al. 2019)."""
+    """Return a normal initializer with deviation 0.02, for matrices of any width (Devlin et al. 2019)."""
     return keras.initializers.RandomNormal(stddev=0.02)
 
 
@@ -93,21 +32,15 @@ class TokenEmbedding(Layer):
     def __init__(self, vocabulary: int, d_model: int, *, scaled: bool, biased: bool = False, **kwargs: Any) -> None:
         """Take V, D, whether vectors are multiplied by sqrt(D), and whether the output layer has a bias."""
         super().__init__(**kwargs)
-        self.vocabulary, self.biased = vocabulary, biased
-        self.d_model = d_model
+        self.biased = biased
         self.factor = math.sqrt(d_model) if scaled else 1.0
-        # Unit variance of scaled vectors and of tied logits.
-        self.kernel_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
-
-    def build(self, input_shape: Any) -> None:
-        """Make the matrix [V, D], and a bias [V] if the output layer has one."""
-        shape = (self.vocabulary, self.d_model)
-        self.matrix = self.add_weight(name="matrix", shape=shape, initializer=self.kernel_initializer)
-        if self.biased:
-            self.bias = self.add_weight(name="bias", shape=shape[:1], initializer="zeros")
+        # With this deviation, scaled vectors and tied logits have unit variance.
+        self.declare("matrix", (vocabulary, d_model), keras.initializers.RandomNormal(stddev=d_model**-0.5))
+        if biased:
+            self.declare("bias", (vocabulary,), "zeros")
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """[...] -> [..., D]."""
+        """Return the vectors of ids: [...] -> [..., D]."""
         return tf.gather(tf.cast(self.matrix, self.compute_dtype), ids) * self.factor
 
     def projection(self) -> Projection:
@@ -127,7 +60,7 @@ class SinusoidalTokenEmbedding(Layer):
         self.factor = math.sqrt(d_model) if scaled else 1.0
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """[...] -> [..., D]."""
+        """Return the vectors of ids: [...] -> [..., D]."""
         return tf.cast(sinusoids(ids, self.d_model, self.base) * self.factor, self.compute_dtype)
 
 
@@ -148,15 +81,9 @@ class LearnedPositions(Layer):
     """Adds a trained vector for each position, of which there are ``max_positions``."""
 
     def __init__(self, max_positions: int, d_model: int, **kwargs: Any) -> None:
-        """Take the number of positions and D."""
+        """Take the number of positions and D. The vectors start at zero, unless the model sets an initializer."""
         super().__init__(**kwargs)
-        self.max_positions = max_positions
-        self.d_model = d_model
-
-    def build(self, input_shape: Any) -> None:
-        """Make the matrix [max_positions, D]."""
-        shape = (self.max_positions, self.d_model)
-        self.matrix = self.add_weight(name="matrix", shape=shape, initializer=small_values())
+        self.declare("matrix", (max_positions, d_model), "zeros")
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Add to x [B, L, D] at positions [L], or to tokens [N, D] at positions [N]; shaped as x."""
@@ -171,27 +98,15 @@ class NoPositions(Layer):
         return x
 
 
-class Composite(Layer):
-    """A layer made of layers, with no weights of its own."""
-
-    def build(self, *shapes: Any, **named_shapes: Any) -> None:
-        """Make no weights: each inner layer makes its own."""
-
-
 class Linear(Layer):
     """x W + b, with the weight names and initial values of Keras's Dense."""
 
-    def __init__(self, units: int, width: int | None = None, **kwargs: Any) -> None:
-        """Take the width of the output, and that of the input; None: what ``build`` is given."""
+    def __init__(self, width: int, units: int, blocks: Blocks | None = Blocks(), **kwargs: Any) -> None:  # noqa: B008 - immutable
+        """Take the widths of input and output, and the blocks of W, see ``WeightSpec``; None for an output layer."""
         super().__init__(**kwargs)
-        self.units, self.width = units, width
-        self.kernel_initializer = keras.initializers.GlorotUniform()
-
-    def build(self, input_shape: Any) -> None:
-        """Make the kernel, Glorot uniform (2010) unless the model sets another initializer, and a zero bias."""
-        shape = (self.width or input_shape[-1], self.units)
-        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self.kernel_initializer)
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.units = units
+        self.declare("kernel", (width, units), keras.initializers.GlorotUniform(), blocks)
+        self.declare("bias", (units,), "zeros")
 
     def call(self, x: tf.Tensor, factor: float = 1.0) -> tf.Tensor:
         """Return factor x W + b: [..., D] -> [..., units]."""
@@ -205,11 +120,8 @@ class Linear(Layer):
 def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float = 1.0) -> tf.Tensor:
     """Apply several linear layers to one input as one matrix product: [..., D] -> [..., sum of their units].
 
-    ``factor`` scales the kernels instead of x, before they are rounded to ``dtype``: they have fewer elements.
+    ``factor`` scales the kernels, which have fewer elements than x, before they are rounded to ``dtype``.
     """
-    for layer in layers:
-        if not layer.built:
-            layer.build(x.shape)
     kernels = [layer.kernel.value if factor == 1 else layer.kernel.value * factor for layer in layers]
     kernels = [tf.cast(kernel, dtype) for kernel in kernels]
     biases = [tf.cast(layer.bias.value, dtype) for layer in layers]
@@ -221,30 +133,25 @@ def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float =
 class LayerNormalization(Layer):
     """Normalizes each vector to mean 0 and variance 1, then scales and shifts it (Ba et al. 2016)."""
 
-    def __init__(self, epsilon: float, **kwargs: Any) -> None:
-        """Take what is added to the variance."""
+    def __init__(self, width: int, epsilon: float, **kwargs: Any) -> None:
+        """Take D and the number that is added to the variance."""
         super().__init__(**kwargs)
         self.epsilon = epsilon
-
-    def build(self, input_shape: Any) -> None:
-        """Make scale and shift [D]: float32 in training, whatever the compute precision."""
-        width = (input_shape[-1],)
-        self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
-        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+        self.declare("gamma", (width,), "ones")
+        self.declare("beta", (width,), "zeros")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """[..., D] -> [..., D]."""
+        """Normalize x, [..., D], in float32 whatever the compute precision; the type of x is kept."""
         gamma, beta = (tf.cast(weight.value, tf.float32) for weight in (self.gamma, self.beta))
         return layer_normalization(x, gamma, beta, self.epsilon)
 
 
 class SeededDropout(Layer):
-    """Base of dropout layers: a rate, and a seed of its own for each layer."""
+    """Base of dropout layers: a rate, and a number by which each layer draws from a stream of its own."""
 
     def __init__(self, rate: float, name: str) -> None:
-        """Take the rate, and a name that is unique in the model."""
+        """Take the rate, and a name that no other dropout of the model has: the name chooses the stream."""
         super().__init__(name=name.replace("/", "_"))
-        self.built = True  # it has no weights
         self.rate = rate
         self.number = zlib.crc32(name.encode()) >> 1
 
@@ -257,9 +164,9 @@ class SeededDropout(Layer):
 class Dropout(SeededDropout):
     """Sets a share of its input to zero in training (Srivastava et al. 2014).
 
-    Keeps no state: the dropped elements are a function of the run's seed, the step, the layer's name and the number
-    of elements, so a resumed run draws the same numbers. With padding removed, [N, D], it drops other elements than on
-    padded rows, [B, L, D], at the same rate.
+    The layer keeps no state. The dropped elements are a function of the run's seed, the step, the layer's name and the
+    number of elements, so a resumed run drops the same ones. With padding removed, [N, D], it drops other elements
+    than on padded rows, [B, L, D], at the same rate.
     """
 
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:

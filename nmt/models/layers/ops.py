@@ -1,8 +1,8 @@
 """Tensor operations with few passes over memory.
 
 On a processor with matrix units, products are a small part of a training step; reading and writing take the rest.
-Gradients are written out where automatic differentiation takes more passes; the numbers are the same. Name scopes say
-what an operation computes, in a trace of TensorFlow's profiler.
+Gradients are written out where automatic differentiation takes more passes; the numbers are the same. Name scopes mark
+the operations in a trace of TensorFlow's profiler.
 
 Shapes: N tokens or rows, D input width, F output width, V vocabulary.
 """
@@ -29,7 +29,7 @@ def sizes(x: tf.Tensor) -> list[int | tf.Tensor]:
 
 
 def flat_rows(x: tf.Tensor) -> tf.Tensor:
-    """Return x, [..., D], as rows [N, D]."""
+    """Return x, [..., D], as a matrix of rows: [N, D]."""
     return x if x.shape.rank == 2 else tf.reshape(x, [-1, sizes(x)[-1]])
 
 
@@ -60,11 +60,11 @@ def _product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def transposed_product(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """Return left^T right, as the gradient of a kernel is: [N, D], [N, F] -> [D, F].
+    """Return left^T right, the form of a kernel's gradient: [N, D], [N, F] -> [D, F].
 
-    Without AVX-512 a product of float32 packs columns whose elements lie a multiple of 1,024 bytes apart, so that they
-    share a few places of the cache: it takes nearly twice as long. Some columns of zeros end that. The numbers are the
-    same to the bit.
+    Without AVX-512, a float32 product packs columns first. If their elements lie a multiple of 1,024 bytes apart, they
+    share a few places of the cache, and the product takes nearly twice as long. Some more columns, of zeros, change the
+    distance. The numbers are the same to the bit.
     """
     narrow, wide = sorted([left.shape[1], right.shape[1]])
     packs_slowly = wide % 256 == 0 and wide >= 512 and (narrow <= 256 or wide == 512)
@@ -80,19 +80,20 @@ class Projection(NamedTuple):
     """Output layer: from decoder states to logits."""
 
     matrix: tf.Tensor
-    """[D, V], or [V, D] if ``transposed``, as embeddings are."""
+    """Matrix [D, V], or [V, D] if ``transposed``."""
     bias: tf.Tensor | None
-    """[V]."""
+    """Bias [V]; None: no bias."""
     transposed: bool
+    """Whether the matrix is the transpose, as the matrix of an embedding is."""
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
-        """[..., D] -> [..., V]."""
+        """Return the logits of decoder states: [..., D] -> [..., V]."""
         return linear(states, self.matrix, self.bias, transposed=self.transposed)
 
 
 @tf.custom_gradient
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple[tf.Tensor, tf.Tensor]]]:
-    """Add bias [F] to each row of [N, F]. The gradient of the bias, a sum of rows, is a product with ones."""
+    """Add the bias, [F], to each row of x, [N, F]. The bias's gradient, a sum of rows, is computed as a product."""
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return upstream, column_sums(upstream)
@@ -101,7 +102,7 @@ def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tu
 
 
 def column_sums(x: tf.Tensor) -> tf.Tensor:
-    """Sum [N, F] over N -> [F], adding up in float32 whatever the type of x."""
+    """Return the sums of the columns, added in float32 whatever the type of x: [N, F] -> [F]."""
     with tf.name_scope("column_sums"):
         return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(x)[0]], x.dtype), x), 0)  # on a GPU a slice is a copy
 
@@ -123,6 +124,8 @@ def layer_normalization(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon
 
 
 def _normalized_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Return the layer normalization of rows [N, D], with a gradient of few passes."""
+
     @tf.custom_gradient
     def normalized(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple]]:
         # Means over the last axis as matrix products: faster than sums, here and in the gradient.
@@ -150,7 +153,7 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """Set a share of x to zero and scale the rest up (inverted dropout, Srivastava et al. 2014).
 
     The dropped elements are a pure function of ``seed``, int64 [2], and the number of elements of x. A random byte
-    decides on each element, so a rate above 0 is rounded to 1/256 .. 255/256; the scale uses the rounded rate.
+    decides for each element, so a rate above 0 is rounded to 1/256 .. 255/256. The scale uses the rounded rate.
     """
     if rate == 0:
         return x
@@ -159,16 +162,17 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
 
 
 def dropout_scale(rate: float) -> float:
-    """Return the factor 1 / (1 - rate) that ``dropout`` scales by, of the rounded rate."""
+    """Return the scale of ``dropout``: 1 / (1 - rate) with the rounded rate."""
     return BYTE_VALUES / (BYTE_VALUES - _bytes_dropped(rate))
 
 
 def _bytes_dropped(rate: float) -> int:
+    """Return how many of the 256 values of a byte drop an element."""
     return min(max(1, round(BYTE_VALUES * rate)), BYTE_VALUES - 1) if rate else 0
 
 
 def _kept(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-    """Return 0 where an element of x is dropped, else 1: shape and dtype of x."""
+    """Return 0 where an element of x is dropped, else 1, in the shape and dtype of x."""
     count = tf.size(x)
     words = tf.random.stateless_uniform([(count + 3) // 4], seed, minval=None, maxval=None, dtype=tf.uint32)
     random = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
@@ -176,9 +180,9 @@ def _kept(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
 
 
 def relu_dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-    """Return dropout(max(0, x)) without its scale, which the next matrix takes instead: it has fewer elements.
+    """Return dropout(max(0, x)) without the scale. The caller scales the next matrix, which has fewer elements.
 
-    Drops the same elements as ``dropout``. The gradient of both passes where the result is above zero.
+    The function drops the same elements as ``dropout``. Its gradient passes where the result is above zero.
     """
 
     @tf.custom_gradient

@@ -3,7 +3,7 @@
 import numpy as np
 
 BASE = 10_000.0
-"""Base of the paper: the wavelengths rise from 2 pi to nearly base x 2 pi positions."""
+"""Base in the paper. The wavelengths rise from 2 pi to nearly base x 2 pi positions."""
 
 
 def angle_rates(d_model: int, base: float = BASE) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Layouts of tokens: padding removal in training, live beams in search.
 
-Attention needs rows; all else computes one position at a time and works on a flat list of tokens.
+Attention needs the rows of sentences. Everything else computes each position alone, and works on a flat list of tokens.
 
 Shapes: B batch, L length of either side, K beams, D model, N real tokens (no padding) or live beams.
 """
@@ -13,23 +13,23 @@ from nmt.runtime import on_host, tf
 from nmt.tokenizers.base import PAD
 
 ROWS = 8
-"""Live beams are computed in multiples of this number, so that matrix products meet few different shapes."""
+"""The number of computed beams is a multiple of this, so that matrix products have few different shapes."""
 
 
 class Unpadding(NamedTuple):
     """Padding removal: a mapping between padded rows and their N real tokens, row by row.
 
-    In batches of short sentences in random order it halves the arithmetic.
+    It halves the arithmetic on batches of short sentences in random order.
     """
 
     indices: tf.Tensor
     """Flat index into [B * L] of each real token: int32 [N]."""
     tokens: tf.Tensor
-    """Number of the real token at each place of the rows, N at padding: int32 [B, L]."""
+    """Number of the real token at each place of the padded rows, N at padding: int32 [B, L]."""
 
     @classmethod
     def of(cls, ids: tf.Tensor) -> "Unpadding":
-        """Return the padding removal of ids, int32 [B, L]."""
+        """Return the layout of ids, int32 [B, L]."""
         with on_host():
             real = tf.reshape(tf.not_equal(ids, PAD), [-1])
             indices = tf.cast(tf.where(real)[:, 0], tf.int32)
@@ -49,7 +49,7 @@ class Unpadding(NamedTuple):
 
     @property
     def lengths(self) -> tf.Tensor:
-        """Number of real tokens of each row: int32 [B]."""
+        """Number of real tokens in each row: int32 [B]."""
         with on_host():
             return tf.reduce_sum(tf.cast(self.tokens < tf.size(self.indices), tf.int32), axis=1)
 
@@ -66,18 +66,21 @@ class Unpadding(NamedTuple):
 
 
 def gather_or_zero(x: tf.Tensor, indices: tf.Tensor, width: int) -> tf.Tensor:
-    """Gather vectors of x, [..., D], at flat indices int32 [...], zeros one past the end.
+    """Gather vectors of x at flat indices; an index just past the end gives zeros.
 
-    ``width`` is D, which the static shape of a gradient may lack.
+    Args:
+        x: [..., D].
+        indices: int32 of any shape.
+        width: D, which the static shape of a gradient may lack.
     """
     rows = tf.reshape(x, [-1, width])
     return tf.gather(tf.concat([rows, tf.zeros([1, width], x.dtype)], axis=0), indices)
 
 
 def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
-    """Gather vectors of x, [..., D], at flat indices, zeros past the end; the gradient gathers at ``inverse``.
+    """Gather vectors of x, [..., D], as ``gather_or_zero`` does; the gradient gathers at ``inverse``.
 
-    Each of the two undoes the other, so neither direction needs a scatter, which is slow.
+    The two gathers undo each other, so neither direction needs a scatter, which is slow.
     """
 
     @tf.custom_gradient
@@ -91,16 +94,16 @@ def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor
 class BeamLayout(NamedTuple):
     """Layout of a search step: one token for each of K beams of B sentences, of which N beams are live.
 
-    A beam that has ended keeps its place in [B, K], which costs attention little; all else computes live beams alone.
-    To attention the K beams of a sentence are K queries of one row, which read the same source.
+    A beam that has ended keeps its place in [B, K] for attention, which costs little; everything else computes live
+    beams only. In attention the K beams of a sentence are K queries of one row, which read the same source.
     """
 
     indices: tf.Tensor
-    """Flat index into [B * K] of each live beam, then of the first place up to a multiple of ``ROWS``: int32 [N]."""
+    """Flat index into [B * K] of each live beam, filled up with 0 to a multiple of ``ROWS``: int32 [N]."""
     rows: tf.Tensor
-    """Number of the live beam at each place, 0 at the others: int32 [B, K]."""
+    """Number of the live beam at each place, 0 at beams that have ended: int32 [B, K]."""
     position: tf.Tensor | int = 0
-    """Position of all these tokens in their sentences: int32 scalar."""
+    """Position of the tokens in their sentences, the same for all: int32 scalar."""
 
     @classmethod
     def of(cls, tokens: tf.Tensor, position: tf.Tensor | int = 0) -> "BeamLayout":
@@ -113,21 +116,21 @@ class BeamLayout(NamedTuple):
 
     @property
     def positions(self) -> tf.Tensor:
-        """The position, shaped to broadcast: int32 [1]."""
+        """Position of each token, shaped to broadcast: int32 [1]."""
         return tf.reshape(self.position, [1])
 
     @property
     def columns(self) -> tf.Tensor:
-        """The position, which all tokens of a row have: int32 [1]."""
+        """Position of each column, the same for all: int32 [1]."""
         return self.positions
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
-        """[B, K, ...] -> [N, ...]."""
+        """Return the rows of live beams: [B, K, ...] -> [N, ...]."""
         with on_host() if rows.dtype.is_integer else contextlib.nullcontext():
             return tf.gather(tf.reshape(rows, [-1, *sizes(rows)[2:]]), self.indices)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[N, ...] -> [B, K, ...]; at beams that have ended any row, which nothing reads."""
+        """Put the rows of live beams back: [N, ...] -> [B, K, ...]. Nothing reads the rows at ended beams."""
         with on_host() if tokens.dtype.is_integer else contextlib.nullcontext():
             return tf.gather(tokens, self.rows)
 

@@ -1,7 +1,7 @@
 """Recurrent cells: LSTM, GRU, simple.
 
-The products of the inputs with W need no state, so one matrix product computes them for all time steps. A step adds the
-products of the state with U.
+The products of the inputs with W need no state, so one matrix product computes them for all time steps. Each step adds
+the product of its state with U.
 
 Shapes: R rows (sentences, or beams of sentences), M input width, n state width, G gates.
 """
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from nmt.config.schema import RecurrentConfig
-from nmt.models.layers.basic import Layer
+from nmt.models.layers.layer import Blocks, Layer
 from nmt.models.layers.ops import column_sums, linear
 from nmt.models.recurrent.scan import Operation, StepOps, Tensors, scan
 from nmt.runtime import keras, tf
 
 State = tuple[tf.Tensor, ...]
-"""State of a cell, [R, n] each: first the output h, then what the cell keeps besides."""
+"""State of a cell, [R, n] each: first the output h, then the further tensors that the cell keeps."""
 
 
 class Cell(Layer, abc.ABC):
@@ -28,39 +28,29 @@ class Cell(Layer, abc.ABC):
     state_types: ClassVar[tuple[str | None, ...]]
     """Type of each tensor of the state; None: the compute precision."""
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        """Take n."""
+    def __init__(self, width: int, units: int, **kwargs: Any) -> None:
+        """Take M and n."""
         super().__init__(**kwargs)
         self.units = units
-        self.kernel_initializer: keras.initializers.Initializer = keras.initializers.GlorotUniform()
-        self.recurrent_initializer: keras.initializers.Initializer = keras.initializers.Orthogonal()
-
-    def build(self, input_shape: Any) -> None:
-        """Make W [M, G n], U [n, G n] and the bias."""
-        columns = self.gates * self.units
-        shape, of_state = (input_shape[-1], columns), (self.units, columns)
-        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self.kernel_initializer)
-        initializer = self.recurrent_initializer
-        self.recurrent_kernel = self.add_weight(name="recurrent_kernel", shape=of_state, initializer=initializer)
-        self._build_bias(columns)
-
-    def _build_bias(self, columns: int) -> None:
-        self.bias = self.add_weight(name="bias", shape=(columns,), initializer="zeros")
+        columns = self.gates * units
+        self.declare("kernel", (width, columns), keras.initializers.GlorotUniform(), Blocks())
+        self.declare("recurrent_kernel", (units, columns), keras.initializers.Orthogonal(), Blocks())
+        self.declare("bias", (columns,), "zeros")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Return the products of inputs with W, plus the bias: [..., M] -> [..., G n]."""
         return linear(x, self.cast(self.kernel), self.cast(self.bias))
 
     def tensors(self) -> Tensors:
-        """Return what ``step`` reads, by name."""
+        """Return the tensors that ``step`` reads, by name."""
         return {self._named("state"): self.cast(self.recurrent_kernel)}
 
     def input_tensors(self) -> Tensors:
-        """Return what ``project`` reads, by name."""
+        """Return the tensors that ``project`` reads, by name."""
         return {self._named("input"): self.cast(self.kernel), self._named("input_bias"): self.cast(self.bias)}
 
     def project(self, ops: StepOps, x: tf.Tensor) -> tf.Tensor:
-        """Do in a step what ``call`` does: [R, M] -> [R, G n]."""
+        """Return within a step the products that ``call`` returns: [R, M] -> [R, G n]."""
         return ops.product(self._named("input"), x) + ops.tensors[self._named("input_bias")]
 
     def zero_state(self, rows: tf.Tensor | int) -> State:
@@ -100,12 +90,15 @@ class LSTMCell(Cell):
     gates = 4
     state_types = (None, "float32")
 
-    def _build_bias(self, columns: int) -> None:
-        def initial(shape: Any, dtype: Any = None) -> Any:
-            parts = [keras.ops.full([self.units], value, dtype=dtype) for value in (0.0, 1.0, 0.0, 0.0)]
-            return keras.ops.concatenate(parts)
+    def __init__(self, width: int, units: int, **kwargs: Any) -> None:
+        """Take M and n."""
+        super().__init__(width, units, **kwargs)
+        self.specs["bias"].initializer = self._initial_bias
 
-        self.bias = self.add_weight(name="bias", shape=(columns,), initializer=initial)
+    def _initial_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+        """Return 1 for the forget gate and 0 for the other gates: [4 n]."""
+        gates = [keras.ops.full([self.units], value, dtype=dtype) for value in (0.0, 1.0, 0.0, 0.0)]
+        return keras.ops.concatenate(gates)
 
     def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
         """See ``Cell``."""
@@ -125,15 +118,12 @@ class GRUCell(Cell):
     gates = 3
     state_types = ("float32",)
 
-    def __init__(self, units: int, *, reset_after: bool, **kwargs: Any) -> None:
-        """Take n, and whether the reset gate applies after the product with U."""
-        super().__init__(units, **kwargs)
+    def __init__(self, width: int, units: int, *, reset_after: bool, **kwargs: Any) -> None:
+        """Take M, n, and whether the reset gate applies after the product with U."""
+        super().__init__(width, units, **kwargs)
         self.reset_after = reset_after
-
-    def _build_bias(self, columns: int) -> None:
-        super()._build_bias(columns)
-        if self.reset_after:
-            self.recurrent_bias = self.add_weight(name="recurrent_bias", shape=(columns,), initializer="zeros")
+        if reset_after:
+            self.declare("recurrent_bias", (self.gates * units,), "zeros")
 
     def tensors(self) -> Tensors:
         """See ``Cell``."""
@@ -158,7 +148,16 @@ class GRUCell(Cell):
 
 
 def _lstm(z: tf.Tensor, c: tf.Tensor) -> Sequence[tf.Tensor]:
-    """(gates [R, 4 n], c) -> new h and c, and what the gradient needs. Casts follow splits: fewer bytes to copy."""
+    """Compute a step of ``LSTMCell``.
+
+    Args:
+        z: W x + U h + b: [R, 4 n].
+        c: float32 [R, n].
+
+    Returns:
+        The new h and c, and the tensors that the gradient reads.
+    """
+    # The split comes before the cast, so that fewer bytes are copied.
     i, f, g, o = (tf.cast(gate, tf.float32) for gate in tf.split(z, 4, axis=-1))
     i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
     c = f * c + i * g
@@ -167,25 +166,37 @@ def _lstm(z: tf.Tensor, c: tf.Tensor) -> Sequence[tf.Tensor]:
 
 
 def _lstm_gradient(upstream: Sequence[Any], y: Sequence[tf.Tensor], x: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-    of_h, of_c, *_ = upstream
-    (_, _, i, f, g, o, tanh_c), (z, c) = y, x
-    of_o = None
-    if of_h is not None:
-        of_h = tf.cast(of_h, tf.float32)
-        of_o = of_h * tanh_c
-        inner = tf.raw_ops.TanhGrad(y=tanh_c, dy=of_h * o)
-        of_c = inner if of_c is None else of_c + inner
+    dh, dc, *_ = upstream
+    _, _, i, f, g, o, tanh_c = y
+    z, c = x
+    if dh is None:
+        d_output_gate = tf.zeros_like(o)
+    else:
+        dh = tf.cast(dh, tf.float32)
+        d_output_gate = tf.raw_ops.SigmoidGrad(y=o, dy=dh * tanh_c)
+        inner = tf.raw_ops.TanhGrad(y=tanh_c, dy=dh * o)
+        dc = inner if dc is None else dc + inner
     gates = [
-        tf.raw_ops.SigmoidGrad(y=i, dy=of_c * g),
-        tf.raw_ops.SigmoidGrad(y=f, dy=of_c * c),
-        tf.raw_ops.TanhGrad(y=g, dy=of_c * i),
-        tf.zeros_like(o) if of_o is None else tf.raw_ops.SigmoidGrad(y=o, dy=of_o),
+        tf.raw_ops.SigmoidGrad(y=i, dy=dc * g),
+        tf.raw_ops.SigmoidGrad(y=f, dy=dc * c),
+        tf.raw_ops.TanhGrad(y=g, dy=dc * i),
+        d_output_gate,
     ]
-    return tf.concat([tf.cast(gate, z.dtype) for gate in gates], axis=-1), of_c * f
+    return tf.concat([tf.cast(gate, z.dtype) for gate in gates], axis=-1), dc * f
 
 
 def _gru_reset_after(x: tf.Tensor, product: tf.Tensor, bias: tf.Tensor, h: tf.Tensor) -> Sequence[tf.Tensor]:
-    """(x [R, 3 n], product of h with U [R, 3 n], its bias [3 n], h) -> new h, and what the gradient needs."""
+    """Compute a step of ``GRUCell`` with ``reset_after``.
+
+    Args:
+        x: products of the input with W, bias included: [R, 3 n].
+        product: products of h with U: [R, 3 n].
+        bias: bias of these products: [3 n].
+        h: float32 [R, n].
+
+    Returns:
+        The new h, and the tensors that the gradient reads.
+    """
     units = h.shape[-1]
     x_gates, x_candidate = tf.split(x, [2 * units, units], axis=-1)
     gates, candidate = tf.split(product + bias, [2 * units, units], axis=-1)
@@ -197,25 +208,29 @@ def _gru_reset_after(x: tf.Tensor, product: tf.Tensor, bias: tf.Tensor, h: tf.Te
 
 
 def _gru_gradient(upstream: Sequence[Any], y: Sequence[tf.Tensor], x: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-    (of_h, *_), (_, gates, z, r, candidate, state_candidate), (inputs, _, _, h) = upstream, y, x
-    of_candidate = of_h * z
-    inner = tf.raw_ops.TanhGrad(y=candidate, dy=of_candidate)
-    of_gates = tf.concat([of_h * (candidate - h), inner * state_candidate], axis=-1)
-    of_gates = tf.cast(tf.raw_ops.SigmoidGrad(y=gates, dy=of_gates), inputs.dtype)
-    of_x = tf.concat([of_gates, tf.cast(inner, inputs.dtype)], axis=-1)
-    of_product = tf.concat([of_gates, tf.cast(inner * r, inputs.dtype)], axis=-1)
-    return of_x, of_product, column_sums(of_product), of_h - of_candidate
+    dh = upstream[0]
+    _, gates, z, r, candidate, state_candidate = y
+    inputs, _, _, h = x
+    d_candidate = dh * z
+    inner = tf.raw_ops.TanhGrad(y=candidate, dy=d_candidate)
+    d_gates = tf.concat([dh * (candidate - h), inner * state_candidate], axis=-1)
+    d_gates = tf.cast(tf.raw_ops.SigmoidGrad(y=gates, dy=d_gates), inputs.dtype)
+    dx = tf.concat([d_gates, tf.cast(inner, inputs.dtype)], axis=-1)
+    d_product = tf.concat([d_gates, tf.cast(inner * r, inputs.dtype)], axis=-1)
+    return dx, d_product, column_sums(d_product), dh - d_candidate
 
 
 _LSTM = Operation(_lstm, _lstm_gradient)
 _GRU_RESET_AFTER = Operation(_gru_reset_after, _gru_gradient)
 
 
-def make_cell(config: RecurrentConfig, units: int, name: str) -> Cell:
-    """Return the cell of the model section with n units."""
+def make_cell(config: RecurrentConfig, width: int, units: int, name: str) -> Cell:
+    """Return the cell of the model section for inputs of width M and states of width n."""
     if config.cell == "gru":
-        return GRUCell(units, reset_after=config.reset_after, name=name)
-    return (LSTMCell if config.cell == "lstm" else SimpleCell)(units, name=name)
+        return GRUCell(width, units, reset_after=config.reset_after, name=name)
+    if config.cell == "lstm":
+        return LSTMCell(width, units, name=name)
+    return SimpleCell(width, units, name=name)
 
 
 def run_cell(cell: Cell, projected: tf.Tensor, state: State) -> list[tf.Tensor]:
@@ -223,11 +238,11 @@ def run_cell(cell: Cell, projected: tf.Tensor, state: State) -> list[tf.Tensor]:
 
     Args:
         cell: the cell.
-        projected: products of its inputs: [L, B, G n].
+        projected: products of its inputs with W: [L, B, G n].
         state: initial state.
 
     Returns:
-        The output of each step [L, B, n], and what the state has besides, [L, B, n] each.
+        The outputs of all steps, [L, B, n], and the further tensors of the state at all steps, [L, B, n] each.
     """
 
     def step(ops: StepOps, t: tf.Tensor, inputs: Any, state: State) -> tuple[State, list[tf.Tensor]]:

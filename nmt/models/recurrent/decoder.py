@@ -1,6 +1,6 @@
-"""Decoder steps of Luong et al. (2015) and of Bahdanau et al. (2015).
+"""Decoders of Luong et al. (2015) and of Bahdanau et al. (2015).
 
-A decoder runs over whole targets in training and takes single steps in search, by the same ``step``.
+The same ``step`` serves whole targets in training and single tokens in search.
 
 Shapes: T target length, B sentences, R rows of a step (sentences, or live beams), S source length, M embedding width,
 n state width, E annotation width, N real tokens.
@@ -10,7 +10,8 @@ import abc
 from typing import Any, NamedTuple
 
 from nmt.config.schema import RecurrentConfig
-from nmt.models.layers.basic import Dropout, Layer
+from nmt.models.layers.basic import Dropout
+from nmt.models.layers.layer import Blocks, Layer
 from nmt.models.layers.ops import flat_rows, sizes
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.models.recurrent.attention import Attention, Source
@@ -26,11 +27,11 @@ class StepState(NamedTuple):
     layers: tuple[State, ...]
     """State of each layer's cell: [R, n] each."""
     fed: tuple[tf.Tensor, ...]
-    """Attentional state, [R, n], with input feeding; else empty."""
+    """Attentional state, [R, n], with input feeding; otherwise empty."""
 
 
 class Features(NamedTuple):
-    """What a step gives to the output layer."""
+    """Result of a step, from which ``Decoder.readout`` computes the input of the output layer."""
 
     parts: tuple[tf.Tensor, ...]
     """Tensors [R, ...], see ``Decoder.readout``."""
@@ -39,26 +40,31 @@ class Features(NamedTuple):
 
 
 class Decoder(Layer, abc.ABC):
-    """Layers of cells, attention, and what comes before the output layer."""
+    """Layers of cells, attention, and a transformation before the output layer."""
 
     def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
-        """Take the model section. Initializers draw seeds in the order of the cells, the attention, the decoder."""
+        """Take the model section. Cells, attention and decoder draw the seeds of initial values in this order."""
         super().__init__(**kwargs)
-        numbers = range(1, config.layers + 1)
-        self.config, self.cells = config, [make_cell(config, config.width, f"cell_{number}") for number in numbers]
-        self.dropouts = [Dropout(config.dropout, f"decoder_{number}") for number in numbers]
+        self.config = config
+        widths = [config.input_width, *[config.width] * (config.layers - 1)]
+        self.cells = [
+            make_cell(config, width, config.width, f"cell_{number}") for number, width in enumerate(widths, start=1)
+        ]
+        self.dropouts = [Dropout(config.dropout, f"decoder_{number}") for number in range(1, config.layers + 1)]
         self.attention = Attention(config, name="attention") if config.attention != "none" else None
-        self.kernel_initializer: keras.initializers.Initializer = keras.initializers.GlorotUniform()
+        self.initializer = keras.initializers.GlorotUniform()  # of all kernels
 
-    def _kernel(self, name: str, rows: int, columns: int) -> Any:
-        return self.add_weight(name=name, shape=(rows, columns), initializer=self.kernel_initializer)
+    def _declare_kernel(self, name: str, rows: int, columns: int) -> None:
+        self.declare(name, (rows, columns), self.initializer, Blocks())
 
     def tensors(self, source: Source | None) -> Tensors:
-        """Return what ``step`` reads, by name."""
-        found = {} if self.attention is None or source is None else self.attention.tensors(source)
+        """Return the tensors that ``step`` reads, by name."""
+        tensors = {} if self.attention is None or source is None else self.attention.tensors(source)
         for number, cell in enumerate(self.cells):
-            found |= cell.tensors() | (cell.input_tensors() if number else {})
-        return found
+            tensors |= cell.tensors()
+            if number:
+                tensors |= cell.input_tensors()
+        return tensors
 
     @abc.abstractmethod
     def step(
@@ -73,12 +79,13 @@ class Decoder(Layer, abc.ABC):
             inputs: product of the embedding in the lowest cell [R, G n], then dropout masks [R, n] of the layers above.
             state: state of the step before.
             source: source sentences; None without attention.
-            beams: the beams that the rows are; None: a row is a sentence. Attention weights are those of all beams.
+            beams: layout of search, if rows are live beams; None: a row is a sentence. Attention weights are returned
+                for all beams.
         """
 
     @abc.abstractmethod
     def readout(self, parts: tuple[tf.Tensor, ...], embedded: tf.Tensor) -> tf.Tensor:
-        """Return what the output layer reads, from parts of ``Features`` and embeddings: [..., D] all."""
+        """Return the input of the output layer from the parts of ``Features`` and the embeddings, [..., D] each."""
 
     def run(
         self, words: Words, state: StepState, source: Source | None, dropout_seed: tf.Tensor | None = None, *,
@@ -108,16 +115,16 @@ class Decoder(Layer, abc.ABC):
             return state, [*features.parts, *(features.weights if weights else ())]
 
         outputs = scan(step, [projected, *masks], state, self.tensors(source))
-        found: tuple[tf.Tensor, ...] = ()
+        of_tokens: tuple[tf.Tensor, ...] = ()
         if weights and self.attention:
-            rows = outputs.pop()  # [T, B, S]
-            found = (tf.gather(tf.reshape(rows, [-1, sizes(rows)[-1]]), layout.places),)
-        return Features(tuple(layout.to_tokens(part) for part in outputs), found)
+            by_step = outputs.pop()  # [T, B, S]
+            of_tokens = (tf.gather(flat_rows(by_step), layout.places),)
+        return Features(tuple(layout.to_tokens(part) for part in outputs), of_tokens)
 
     def _run_cells(
         self, ops: StepOps, projected: tf.Tensor, masks: list[tf.Tensor], layers: tuple[State, ...]
     ) -> tuple[State, ...]:
-        """Run the cells of a step from the input product of the lowest."""
+        """Run the cells of a step, given the input product of the lowest cell."""
         new: list[State] = []
         for number, (cell, state) in enumerate(zip(self.cells, layers, strict=True)):
             if number:
@@ -129,37 +136,40 @@ class Decoder(Layer, abc.ABC):
     def _attend(
         self, ops: StepOps, states: tf.Tensor, t: tf.Tensor, source: Source | None, beams: BeamLayout | None = None
     ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
-        """Return context and weights of states [R, n], each in a tuple that is empty without attention."""
+        """Return the context and the weights of states [R, n], in tuples that are empty without attention."""
         if self.attention is None or source is None:
             return (), ()
         if beams is not None:
             states = flat_rows(beams.restore(states))
         context, weights = self.attention(ops, states, t, sizes(source.annotations)[1], source.lengths)
-        return (context if beams is None else tf.gather(context, beams.indices),), (weights,)
+        if beams is not None:
+            context = tf.gather(context, beams.indices)
+        return (context,), (weights,)
 
 
 class LuongDecoder(Decoder):
     """s_t = cell(s_{t-1}, y_{t-1}), context c_t by s_t, s~_t = tanh(W [c_t; s_t]) (Luong et al. 2015, section 3).
 
-    With input feeding the lowest cell reads s~_{t-1} too (section 3.3). Without it no step needs the attention of the
-    one before, so that the recurrence runs over all T steps first and attention is computed at once.
+    With input feeding the lowest cell also reads s~_{t-1} (section 3.3). Without it no step needs the attention of the
+    step before, so the recurrence runs over all T steps first, and then attention is computed for all steps at once.
     """
 
-    def build(self, input_shape: Any) -> None:
-        """Make W [E + n, n], and with input feeding the kernel of s~ in the lowest cell."""
-        config, width = self.config, self.config.width
+    def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
+        """Take the model section: W is [E + n, n], and with input feeding s~ has a kernel in the lowest cell."""
+        super().__init__(config, **kwargs)
+        width = config.width
         if self.attention:
-            self.attentional_kernel = self._kernel("attentional_kernel", config.annotation_width + width, width)
+            self._declare_kernel("attentional_kernel", config.annotation_width + width, width)
         if config.input_feeding:
-            self.feeding_kernel = self._kernel("feeding_kernel", width, self.cells[0].gates * width)
+            self._declare_kernel("feeding_kernel", width, self.cells[0].gates * width)
 
     def tensors(self, source: Source | None) -> Tensors:
         """See ``Decoder``."""
-        found = super().tensors(source)
+        tensors = super().tensors(source)
         if self.config.input_feeding:
-            found["feeding"] = self.cast(self.feeding_kernel)
-            found["attentional"] = self.cast(self.attentional_kernel)
-        return found
+            tensors["feeding"] = self.cast(self.feeding_kernel)
+            tensors["attentional"] = self.cast(self.attentional_kernel)
+        return tensors
 
     def step(
         self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,
@@ -178,7 +188,7 @@ class LuongDecoder(Decoder):
         return StepState(layers, (attentional,)), Features((attentional,), weights)
 
     def readout(self, parts: tuple[tf.Tensor, ...], embedded: tf.Tensor) -> tf.Tensor:
-        """Return s~, or without attention s."""
+        """Return s~; without attention, s."""
         if len(parts) == 1:
             return parts[0]
         return tf.tanh(tf.matmul(tf.concat(parts, axis=-1), self.cast(self.attentional_kernel)))
@@ -200,30 +210,32 @@ class LuongDecoder(Decoder):
         ops = StepOps(self.attention.tensors(source))
         rows = words.unpadding.restore(x)
         _, length, width = sizes(rows)
-        (context,), found = self._attend(ops, tf.reshape(rows, [-1, width]), tf.range(length), source)
-        kept = tuple(tf.gather(part, words.unpadding.indices) for part in found if weights)
-        return Features((words.unpadding.flatten(context), x), kept)
+        (context,), (of_rows,) = self._attend(ops, tf.reshape(rows, [-1, width]), tf.range(length), source)
+        of_tokens = (tf.gather(of_rows, words.unpadding.indices),) if weights else ()
+        return Features((words.unpadding.flatten(context), x), of_tokens)
 
 
 class BahdanauDecoder(Decoder):
     """c_t by s_{t-1}, s_t = cell(s_{t-1}, [y_{t-1}; c_t]), maxout of U s_t + V y_{t-1} + C c_t (Bahdanau et al. 2015).
 
-    The paper's formulas disagree on s_{t-1} or s_t in the maxout; s_t is taken here.
+    The paper's formulas disagree on s_{t-1} or s_t in the maxout; this decoder takes s_t.
     """
 
-    def build(self, input_shape: Any) -> None:
-        """Make the kernel of c in the lowest cell, and [U; C; V] of the maxout."""
-        config = self.config
+    def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
+        """Take the model section: c has a kernel in the lowest cell, and the maxout the kernel [U; C; V]."""
+        super().__init__(config, **kwargs)
         annotation = config.annotation_width if self.attention else 0
         if self.attention:
-            self.context_kernel = self._kernel("context_kernel", annotation, self.cells[0].gates * config.width)
+            self._declare_kernel("context_kernel", annotation, self.cells[0].gates * config.width)
         rows = config.width + annotation + config.input_width
-        self.maxout_kernel = self._kernel("maxout_kernel", rows, 2 * config.output_width)
+        self._declare_kernel("maxout_kernel", rows, 2 * config.output_width)
 
     def tensors(self, source: Source | None) -> Tensors:
         """See ``Decoder``."""
-        found = super().tensors(source)
-        return {**found, "context": self.cast(self.context_kernel)} if self.attention else found
+        tensors = super().tensors(source)
+        if self.attention:
+            tensors["context"] = self.cast(self.context_kernel)
+        return tensors
 
     def step(
         self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,

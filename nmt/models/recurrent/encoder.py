@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nmt.config.schema import RecurrentConfig
-from nmt.models.layers.basic import Composite, Dropout
+from nmt.models.layers.basic import Dropout
+from nmt.models.layers.layer import Layer
 from nmt.models.layers.ops import sizes
 from nmt.models.layers.unpadding import Unpadding, gather_or_zero
 from nmt.models.recurrent.cells import Cell, State, make_cell, run_cell
@@ -18,23 +19,28 @@ class TimeMajor(NamedTuple):
     """Mapping between the N real tokens of a batch, row by row, and its time steps."""
 
     tokens: tf.Tensor
-    """Number of the token that each sentence has in each step, N at padding: int32 [L, B]."""
+    """Number of the token that each sentence reads in each step, N at padding: int32 [L, B]."""
     places: tf.Tensor
     """Flat index into [L * B] of each token: int32 [N]."""
 
     @classmethod
     def of(cls, unpadding: Unpadding, *, backward: bool = False) -> "TimeMajor":
-        """Return the layout of sentences that are read each from its first token or from its last."""
-        (batch, longest), lengths = sizes(unpadding.tokens), unpadding.lengths
-        steps, starts = tf.range(longest)[:, tf.newaxis], tf.cumsum(lengths, exclusive=True)
-        places = lengths - 1 - steps if backward else steps
-        tokens = tf.where(steps < lengths, starts + places, tf.reduce_sum(lengths))
+        """Return the layout of sentences that are read from their first token on, or backward from their last."""
+        batch, longest = sizes(unpadding.tokens)
+        lengths = unpadding.lengths
+        steps = tf.range(longest)[:, tf.newaxis]
+        starts = tf.cumsum(lengths, exclusive=True)
+        columns = lengths - 1 - steps if backward else steps
+        tokens = tf.where(steps < lengths, starts + columns, tf.reduce_sum(lengths))
         sentence, column = unpadding.indices // longest, unpadding.positions
         step = tf.gather(lengths, sentence) - 1 - column if backward else column
         return cls(tokens, step * batch + sentence)
 
     def to_steps(self, x: tf.Tensor) -> tf.Tensor:
-        """[N] or [N, D] -> [L, B] or [L, B, D]; at padding the last token, whose states nothing reads."""
+        """Return tokens by time step: [N] or [N, D] -> [L, B] or [L, B, D].
+
+        Padding gets the last token of the batch; nothing reads the states there.
+        """
         tokens = tf.minimum(self.tokens, tf.size(self.places) - 1)
         if x.dtype.is_integer:
             return tf.gather(x, tokens)
@@ -46,7 +52,7 @@ class TimeMajor(NamedTuple):
         return steps(x)
 
     def to_tokens(self, x: tf.Tensor) -> tf.Tensor:
-        """[L, B, D] -> [N, D]."""
+        """Return the real tokens of time steps: [L, B, D] -> [N, D]."""
 
         @tf.custom_gradient
         def real_tokens(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -60,15 +66,15 @@ class TimeMajor(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Vectors of the different words of a batch, and where the words stand.
+    """Vectors of the U different words of a batch, and the places of the words.
 
-    A batch of 2,000 subwords of image captions has 600 different ones. What depends on the word alone, its embedding
-    and the product of that in the lowest cells, is computed once for each. Dropout falls on the same elements of a word
-    wherever it stands in the batch.
+    A batch of 2,000 subwords of image captions has 600 different ones. The embedding of a word, and its product in the
+    lowest cells, depend on the word alone and are computed once for each word. Dropout falls on the same elements of a
+    word at all its places in the batch.
     """
 
     vectors: tf.Tensor
-    """[U, D]."""
+    """Vectors of the words: [U, D]."""
     numbers: tf.Tensor
     """Number of the word of each real token: int32 [N]."""
     unpadding: Unpadding
@@ -76,21 +82,30 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, ids: tf.Tensor, unpadding: Unpadding, embed: Callable[[tf.Tensor], tf.Tensor]) -> "Words":
-        """Return the words of the real tokens int32 [N] of a layout, by a function from ids to vectors."""
+        """Return the words of a batch.
+
+        Args:
+            ids: real tokens: int32 [N].
+            unpadding: layout of the real tokens.
+            embed: function from ids, int32 [U], to vectors [U, D].
+        """
         different, numbers = tf.unique(ids)
         return cls(embed(different), numbers, unpadding)
 
     def to_tokens(self, x: tf.Tensor) -> tf.Tensor:
-        """[U, D] -> [N, D]."""
+        """Return the rows of x, one for each word, at the real tokens: [U, D] -> [N, D]."""
         return _repeated(x, self.numbers)
 
     def to_steps(self, x: tf.Tensor, layout: TimeMajor) -> tf.Tensor:
-        """[U, D] -> [L, B, D]; at padding any word, whose states nothing reads."""
+        """Return the rows of x by time step: [U, D] -> [L, B, D].
+
+        Padding gets some word; nothing reads the states there.
+        """
         return _repeated(x, layout.to_steps(self.numbers))
 
 
 def _repeated(x: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Gather rows of x, [U, D], at numbers int32 [...]; the gradient adds up in float32."""
+    """Gather rows of x, [U, D], at numbers, int32 [...]. The gradient is summed in float32."""
 
     @tf.custom_gradient
     def gathered(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
@@ -103,8 +118,8 @@ def _repeated(x: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
     return gathered(x)
 
 
-class Direction(Composite):
-    """A cell that reads sentences from their first token or from their last."""
+class Direction(Layer):
+    """A cell that reads sentences forward or backward."""
 
     def __init__(self, cell: Cell, *, backward: bool, **kwargs: Any) -> None:
         """Take the cell and the direction."""
@@ -112,23 +127,26 @@ class Direction(Composite):
         self.cell, self.backward = cell, backward
 
     def call(self, x: Words | tf.Tensor, unpadding: Unpadding) -> tuple[tf.Tensor, State]:
-        """Read words, or the outputs of the layer below [N, D], of sentences with this layout.
+        """Read sentences.
+
+        Args:
+            x: words of the sentences, or the outputs of the layer below, [N, D].
+            unpadding: layout of the real tokens.
 
         Returns:
             The output at each real token [N, n], and the state after the last token that is read: [B, n] each.
         """
         layout, lengths = TimeMajor.of(unpadding, backward=self.backward), unpadding.lengths
         steps = x.to_steps(self.cell(x.vectors), layout) if isinstance(x, Words) else layout.to_steps(self.cell(x))
-        state = self.cell.zero_state(lengths.shape[0] or tf.size(lengths))
-        outputs = run_cell(self.cell, steps, state)
-        outputs, *rest = (layout.to_tokens(part) for part in outputs)
-        ends = tf.cumsum(lengths, exclusive=self.backward) - (0 if self.backward else 1)
-        final = [tf.gather(part, ends) for part in (outputs, *rest)]
-        return outputs, tuple(map(tf.cast, final, (part.dtype for part in state)))
+        first = self.cell.zero_state(lengths.shape[0] or tf.size(lengths))
+        states = [layout.to_tokens(part) for part in run_cell(self.cell, steps, first)]
+        ends = tf.cumsum(lengths, exclusive=True) if self.backward else tf.cumsum(lengths) - 1
+        final = [tf.cast(tf.gather(part, ends), like.dtype) for part, like in zip(states, first, strict=True)]
+        return states[0], tuple(final)
 
 
-class RecurrentEncoder(Composite):
-    """Layers of one direction or two; each reads the outputs of the layer below, dropout between them."""
+class RecurrentEncoder(Layer):
+    """Layers with a forward direction, a backward one or both, and dropout between the layers."""
 
     def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
         """Take the model section."""
@@ -137,7 +155,9 @@ class RecurrentEncoder(Composite):
 
         def direction(number: int, *, backward: bool) -> Direction:
             name = f"{'backward' if backward else 'forward'}_{number}"
-            return Direction(make_cell(config, config.direction_width, "cell"), backward=backward, name=name)
+            width = config.input_width if number == 1 else config.annotation_width
+            cell = make_cell(config, width, config.direction_width, "cell")
+            return Direction(cell, backward=backward, name=name)
 
         directions = [False, True] if config.bidirectional else [config.reverse_source]
         self.layers = [[direction(number, backward=backward) for backward in directions] for number in numbers]
@@ -151,14 +171,15 @@ class RecurrentEncoder(Composite):
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The outputs of the last layer, directions side by side, [N, E], and for each layer the final states of its
-            directions.
+            The outputs of the last layer, [N, E], those of two directions joined, and for each layer the final states
+            of its directions.
         """
-        finals, x = [], words
+        finals = []
+        x: Words | tf.Tensor = words
         for number, (layer, dropout) in enumerate(zip(self.layers, self.dropouts, strict=True)):
             if number:
                 x = dropout(x, dropout_seed)
-            outputs, states = zip(*(direction(x, words.unpadding) for direction in layer), strict=True)
-            x = tf.concat(outputs, axis=-1)
-            finals.append([*states])
+            read = [direction(x, words.unpadding) for direction in layer]
+            x = tf.concat([outputs for outputs, _ in read], axis=-1)
+            finals.append([state for _, state in read])
         return x, finals

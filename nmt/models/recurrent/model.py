@@ -4,26 +4,27 @@ Shapes: B batch, S source length, T target length, M embedding width, n width of
 V vocabulary, K beams, N real tokens.
 """
 
-import itertools
 from typing import Any, NamedTuple
 
 from nmt.config.schema import RecurrentConfig
 from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
-from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout, make_weights
+from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
+from nmt.models.layers.layer import Layer
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Source
-from nmt.models.recurrent.cells import State
+from nmt.models.recurrent.cells import Cell, State
 from nmt.models.recurrent.decoder import DECODERS, Decoder, Features, StepState
 from nmt.models.recurrent.encoder import RecurrentEncoder, Words
 from nmt.models.recurrent.scan import StepOps
 from nmt.runtime import keras, tf
 
 UNIFORM_BOUND = 0.1
+"""Largest absolute initial value with ``initializer: uniform``."""
 
 
 class RecurrentEncoderOutput(NamedTuple):
-    """What the decoder starts from, and what attention reads; all beams of a sentence share it."""
+    """First state of the decoder and input of attention. All beams of a sentence share it."""
 
     first: StepState
     """State of the decoder before the first token: [B, n] each."""
@@ -32,7 +33,7 @@ class RecurrentEncoderOutput(NamedTuple):
 
 
 class RecurrentState(NamedTuple):
-    """State of the decoder for K target prefixes of each sentence. Nothing in it grows with their length."""
+    """State of the decoder for K target prefixes of each sentence. Its size does not grow with their length."""
 
     step: StepState
     """State of the layers, and the attentional state with input feeding: [B, K, n] each."""
@@ -68,43 +69,43 @@ class Recurrent(Seq2SeqModel):
         self.output_dropout = Dropout(config.dropout, "output")
         self.encoder = RecurrentEncoder(config, name="encoder")
         self.decoder: Decoder = DECODERS[config.step](config, name="decoder")
-        numbers = range(1, config.layers + 1) if config.first_state in ("linear", "backward") else ()
-        parts = "hc"[: len(self.decoder.cells[0].state_types)]
-        self.bridges = [[Linear(config.width, name=f"first_state_{n}_{part}") for part in parts] for n in numbers]
-        tied = config.tie_embeddings in ("output", "all")
-        self.output_layer = None if tied else Linear(target_vocabulary, name="output_layer")
+        self.bridges = self._make_bridges()
+        self.output_layer: Linear | None = None
+        if config.tie_embeddings not in ("output", "all"):
+            self.output_layer = Linear(config.output_width, target_vocabulary, blocks=None, name="output_layer")
+        if config.initializer == "uniform":
+            self._start_uniform()
 
-    def make_weights(self, *, fresh: bool = True) -> None:
-        """Make all weights, see ``Seq2SeqModel``."""
+    def _make_bridges(self) -> list[list[Linear]]:
+        """Return layers from final states of the encoder to first states of the decoder, by decoder layer."""
         config = self.config
+        if config.first_state not in ("linear", "backward"):
+            return []
+        start = config.annotation_width if config.first_state == "linear" else config.direction_width
+        parts = "hc"[: len(self.decoder.cells[0].state_types)]
+        names = [[f"first_state_{number}_{part}" for part in parts] for number in range(1, config.layers + 1)]
+        return [[Linear(start, config.width, name=name) for name in of_layer] for of_layer in names]
 
-        def initialize(layer: Any) -> None:  # draws two seeds for each layer, as in earlier versions
-            for name in ("kernel_initializer", "recurrent_initializer"):
-                if not fresh:
-                    setattr(layer, name, keras.initializers.Zeros())
-                elif config.initializer == "uniform":
-                    setattr(layer, name, keras.initializers.RandomUniform(-UNIFORM_BOUND, UNIFORM_BOUND))
+    def _start_uniform(self) -> None:
+        """Replace the initializers of all matrices.
 
-        with keras.name_scope(self.name):
-            for embedding in (self.source_embedding, self.target_embedding):
-                make_weights(embedding, config.input_width, initialize)
-            with keras.name_scope(self.encoder.name):
-                for number, directions in enumerate(self.encoder.layers):
-                    for direction in directions:
-                        make_weights(direction, config.annotation_width if number else config.input_width, initialize)
-            for bridge in itertools.chain(*self.bridges):
-                start = config.annotation_width if config.first_state == "linear" else config.direction_width
-                make_weights(bridge, start, initialize)
-            with keras.name_scope(self.decoder.name):
-                for number, cell in enumerate(self.decoder.cells):
-                    make_weights(cell, config.width if number else config.input_width, initialize)
-            make_weights(self.decoder, config.width, initialize)
-            with keras.name_scope(self.decoder.name):
-                if self.decoder.attention:
-                    make_weights(self.decoder.attention, config.width, initialize)
-            if self.output_layer:
-                make_weights(self.output_layer, config.output_width, initialize)
-        self.built = self.encoder.built = True
+        Every initializer draws a seed: two for each layer, in the order of earlier versions, so that a run with the
+        same seed starts from the same weights.
+        """
+        layers: list[Layer] = [self.source_embedding]
+        if self.target_embedding is not self.source_embedding:
+            layers.append(self.target_embedding)
+        for directions in self.encoder.layers:
+            layers += [direction.cell for direction in directions]
+        for of_layer in self.bridges:
+            layers += of_layer
+        layers += [*self.decoder.cells, self.decoder]
+        layers += [layer for layer in (self.decoder.attention, self.output_layer) if layer is not None]
+        for layer in layers:
+            of_inputs, of_states = (keras.initializers.RandomUniform(-UNIFORM_BOUND, UNIFORM_BOUND) for _ in range(2))
+            layer.initialize_matrices(of_inputs)
+            if isinstance(layer, Cell):
+                layer.specs["recurrent_kernel"].initializer = of_states
 
     def encode(
         self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
@@ -114,7 +115,9 @@ class Recurrent(Seq2SeqModel):
         ids = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
         words = Words.of(ids, unpadding, lambda ids: self.encoder.dropouts[0](self.source_embedding(ids), dropout_seed))
         outputs, finals = self.encoder(words, dropout_seed)
-        annotations = (attention.source(unpadding.restore(outputs), unpadding.lengths),) if attention else ()
+        annotations: tuple[Source, ...] = ()
+        if attention:
+            annotations = (attention.source(unpadding.restore(outputs), unpadding.lengths),)
         return RecurrentEncoderOutput(self._first_state(finals), annotations)
 
     def decode_states(
@@ -126,7 +129,7 @@ class Recurrent(Seq2SeqModel):
         dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Read target ids, int32 [B, T]; see ``Seq2SeqModel``."""
-        states = self._decode(target, encoded, unpadding or _everything(target), dropout_seed)[0]
+        states = self._decode(target, encoded, unpadding or _with_padding(target), dropout_seed)[0]
         return states if unpadding is not None else tf.reshape(states, [*sizes(target), states.shape[-1]])
 
     def initial_state(self, encoded: RecurrentEncoderOutput, beams: int) -> RecurrentState:
@@ -153,13 +156,14 @@ class Recurrent(Seq2SeqModel):
         rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source, beams)
         logits = self.output_projection().logits(self.decoder.readout(features.parts, embedded))
         weights = tf.reshape(features.weights[0], [*sizes(tokens), -1]) if attention and features.weights else None
-        return StepOutput(logits, weights, RecurrentState(tf.nest.map_structure(beams.restore, rows), state.length + 1))
+        new_state = RecurrentState(tf.nest.map_structure(beams.restore, rows), state.length + 1)
+        return StepOutput(logits, weights, new_state)
 
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
         """Return the weights of the one layer and head, [1, 1, B, T, S]; see ``Seq2SeqModel``."""
         if self.decoder.attention is None:
             return super().attention_weights(source, target)
-        weights = self._decode(target, self.encode(source), _everything(target), weights=True)[1].weights[0]
+        weights = self._decode(target, self.encode(source), _with_padding(target), weights=True)[1].weights[0]
         return AttentionWeights(None, None, tf.reshape(weights, [1, 1, *sizes(target), -1]))
 
     def output_projection(self) -> Projection:
@@ -175,7 +179,7 @@ class Recurrent(Seq2SeqModel):
         *,
         weights: bool = False,
     ) -> tuple[tf.Tensor, Features]:
-        """Return what the output layer reads of the real tokens of targets [B, T], [N, D], and their features."""
+        """Return the input of the output layer at the real tokens of targets [B, T], [N, D], and their features."""
         ids = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
         words = Words.of(ids, unpadding, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
         features = self.decoder.run(words, encoded.first, _only(encoded.source), dropout_seed, weights=weights)
@@ -184,7 +188,8 @@ class Recurrent(Seq2SeqModel):
 
     def _first_state(self, finals: list[list[State]]) -> StepState:
         """Return the first state of the decoder from the final states of the encoder's directions by layer."""
-        kind, layers = self.config.first_state, []
+        kind = self.config.first_state
+        layers: list[State] = []
         for number, (cell, directions) in enumerate(zip(self.decoder.cells, finals, strict=True)):
             used = directions[-1:] if kind == "backward" else directions
             state = [tf.concat(parts, axis=-1) for parts in zip(*used, strict=True)]
@@ -194,17 +199,18 @@ class Recurrent(Seq2SeqModel):
             if kind != "final":
                 bridges = zip(self.bridges[number], state, strict=True)
                 state = [tf.tanh(bridge(tf.cast(part, self.compute_dtype))) for bridge, part in bridges]
-            types = zip(state, cell.state_types, strict=True)
-            layers.append(tuple(tf.cast(part, type_ or self.compute_dtype) for part, type_ in types))
+            types = [type_ or self.compute_dtype for type_ in cell.state_types]
+            layers.append(tuple(tf.cast(part, type_) for part, type_ in zip(state, types, strict=True)))
         fed = (tf.zeros_like(layers[-1][0], self.compute_dtype),) if self.config.input_feeding else ()
         return StepState(tuple(layers), fed)
 
 
 def _only(source: tuple[Source, ...]) -> Source | None:
+    """Return the input of attention; None without attention."""
     return source[0] if source else None
 
 
-def _everything(ids: tf.Tensor) -> Unpadding:
+def _with_padding(ids: tf.Tensor) -> Unpadding:
     """Return a layout of ids [B, L] that keeps padding."""
     places = tf.range(tf.size(ids))
     return Unpadding(places, tf.reshape(places, sizes(ids)))

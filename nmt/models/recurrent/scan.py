@@ -1,9 +1,8 @@
-"""Recurrence over time steps, whose weight gradients are computed after the loop.
+"""Recurrence over time steps, with weight gradients that are computed after the loop.
 
-A loop that TensorFlow differentiates adds up a [D, F] gradient of each matrix in every step, and keeps every
-intermediate result. ``scan`` keeps what the gradient needs: the results of products, sigmoids, tanhs and softmaxes. The
-backward loop reads them instead of computing them again. It collects both factors of each matrix gradient, so that the
-gradient is one product over all T steps.
+A loop that TensorFlow differentiates adds a [D, F] gradient of each matrix in every step, and keeps every intermediate
+result. ``scan`` keeps only the results of products, sigmoids, tanhs and softmaxes, which the gradient reads. The
+backward loop collects both factors of each matrix gradient, so that the gradient is one product over all T steps.
 
 Shapes: T steps, B sentences, R rows of a step (sentences, or live beams), D input and F output width of a product.
 """
@@ -22,9 +21,9 @@ class Operation(NamedTuple):
     """A function with a written-out gradient."""
 
     compute: Callable[..., Sequence[tf.Tensor]]
-    """(*x) -> the results y: outputs, and what the gradient needs besides."""
+    """(*x) -> the results y: outputs, then further tensors that the gradient reads."""
     gradient: Callable[[Sequence[Any], Sequence[tf.Tensor], Sequence[tf.Tensor]], Sequence[tf.Tensor]]
-    """(gradients of y, None where there is none, y, x) -> gradients of x."""
+    """(gradients of y, None for a result that has none, y, x) -> gradients of x."""
 
 
 TANH = Operation(lambda x: (tf.tanh(x),), lambda dy, y, _: (tf.raw_ops.TanhGrad(y=y[0], dy=dy[0]),))
@@ -36,13 +35,17 @@ SOFTMAX = Operation(
 
 
 class StepOps:
-    """The operations of a step that have weights, or whose results the gradient needs.
+    """Operations of a step that have weights, or results that the gradient reads.
 
-    Outside of a scan, these, TensorFlow differentiates them.
+    This class computes them for TensorFlow to differentiate, outside of a scan. A scan has subclasses of its own.
     """
 
     def __init__(self, tensors: Tensors) -> None:
-        """Take what every step reads: factors of products, [D, F] or for each sentence [B, D, F], and other tensors."""
+        """Take the tensors that every step reads.
+
+        Args:
+            tensors: factors of products, [D, F] or [B, D, F] with a matrix for each sentence, and other tensors.
+        """
         self.tensors = tensors
 
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
@@ -72,7 +75,7 @@ class StepOps:
 
 
 class _RecordingOps(StepOps):
-    """Operations of the forward loop, which keeps their results."""
+    """Operations of the forward loop, which records their results."""
 
     def __init__(self, tensors: Tensors) -> None:
         super().__init__(tensors)
@@ -95,25 +98,28 @@ class _RecordingOps(StepOps):
         return super().product(name, x)
 
 
-class _Replayed(NamedTuple):
+class _Replay(NamedTuple):
     """An operation of the backward loop."""
 
     operation: Operation
+    """The operation."""
     x: tuple[tf.Tensor, ...]
+    """Inputs of the operation."""
     y: list[tf.Tensor]
+    """Results that the forward loop recorded."""
     first: int
     """Number of results of the operations before it."""
 
 
 class _ReplayingOps(StepOps):
-    """Operations of the backward loop, whose results are known. To the tape each result is a source of its own."""
+    """Operations of the backward loop, with the recorded results. The tape sees each result as a source of its own."""
 
     def __init__(
         self, tensors: Tensors, results: Sequence[tf.Tensor], counts: Sequence[int], tape: tf.GradientTape
     ) -> None:
         super().__init__(tensors)
         self.results, self._counts, self._tape = results, counts, tape
-        self._done: list[_Replayed] = []
+        self._done: list[_Replay] = []
         self._products: dict[str, int] = {}
         self._count = 0
         tape.watch(results)
@@ -121,7 +127,7 @@ class _ReplayingOps(StepOps):
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
         count = self._counts[len(self._done)]
         known = list(self.results[self._count : self._count + count])
-        self._done.append(_Replayed(operation, x, known, self._count))
+        self._done.append(_Replay(operation, x, known, self._count))
         self._count += count
         return known
 
@@ -132,15 +138,15 @@ class _ReplayingOps(StepOps):
     def differentiate(
         self, targets: list[tf.Tensor], upstream: list[tf.Tensor], sources: list[tf.Tensor]
     ) -> tuple[list[tf.Tensor], dict[str, tuple[tf.Tensor, tf.Tensor]]]:
-        """Carry gradients back from the targets of the step, through one operation after the other.
+        """Propagate gradients back from the targets of the step, one operation after the other.
 
         Returns:
-            Gradients of the sources; for each matrix, x and the gradient of the product.
+            Gradients of the sources, and for each matrix the input x and the gradient of its product.
         """
         totals: list[tf.Tensor | None] = [None] * (len(sources) + len(self.results))
 
         def add(targets: Sequence[tf.Tensor], upstream: Sequence[tf.Tensor], before: int) -> None:
-            """Add the gradients of targets with respect to the sources and the results of the operations before."""
+            """Add the gradients with respect to the sources and the first ``before`` results."""
             parts = self._tape.gradient(targets, [*sources, *self.results[:before]], upstream)
             for number, part in enumerate(parts):
                 if part is not None:
@@ -149,18 +155,19 @@ class _ReplayingOps(StepOps):
 
         add(targets, upstream, len(self.results))
         for operation, x, y, first in reversed(self._done):
-            of_y = totals[len(sources) + first : len(sources) + first + len(y)]
-            if any(part is not None for part in of_y):
-                add(x, operation.gradient(of_y, y, x), first)
-        found = [
-            tf.zeros_like(tensor) if part is None else part
-            for part, tensor in zip(totals, [*sources, *self.results], strict=True)
+            start = len(sources) + first
+            dy = totals[start : start + len(y)]
+            if any(part is not None for part in dy):
+                add(x, operation.gradient(dy, y, x), first)
+        gradients = [
+            tf.zeros_like(tensor) if total is None else total
+            for total, tensor in zip(totals, [*sources, *self.results], strict=True)
         ]
         products = {}
         for name, number in self._products.items():
-            _, (x,), _, first = self._done[number]
-            products[name] = x, found[len(sources) + first]
-        return found[: len(sources)], products
+            replay = self._done[number]
+            products[name] = replay.x[0], gradients[len(sources) + replay.first]
+        return gradients[: len(sources)], products
 
 
 Step = Callable[[StepOps, tf.Tensor, Sequence[tf.Tensor], Any], tuple[Any, Sequence[tf.Tensor]]]
@@ -168,7 +175,7 @@ Step = Callable[[StepOps, tf.Tensor, Sequence[tf.Tensor], Any], tuple[Any, Seque
 
 
 def multiply(x: tf.Tensor, matrix: tf.Tensor, *, transposed: bool = False) -> tf.Tensor:
-    """Return x times a matrix: [R, D] and [D, F], or [B, D, F] of sentences with R / B rows each, -> [R, F]."""
+    """Multiply rows, [R, D], by a matrix [D, F], or by one for each sentence, [B, D, F], of R / B rows: [R, F]."""
     if matrix.shape.rank == 2:
         return tf.matmul(x, matrix, transpose_b=transposed)
     batch, *factor_sizes = sizes(matrix)
@@ -181,12 +188,11 @@ def scan(step: Step, inputs: Sequence[tf.Tensor], state: Any, tensors: Tensors) 
     """Run a recurrence over at least one step and return the outputs of all steps: [T, R, ...] each.
 
     Args:
-        step: the step. It multiplies by a matrix at most once, and reaches tensors with a gradient by its arguments
-            alone.
+        step: the step. It multiplies by each matrix at most once, and gets all tensors with a gradient as arguments.
         inputs: [T, R, ...] each.
         state: initial state, a structure of tensors [R, ...].
-        tensors: what every step reads, see ``StepOps``. The gradients of those that are no factors of products add up
-            in the loop.
+        tensors: tensors that every step reads, see ``StepOps``. The loop sums the gradients of all but the factors of
+            products.
     """
     flat_state = tf.nest.flatten(state)
     counts = len(inputs), len(flat_state), len(tensors)
@@ -229,7 +235,7 @@ class _Loop:
             now, *parts = one_step(t, now)
             return t + 1, now, [write(kind, t, part) for kind, part in zip(arrays, parts, strict=True)]
 
-        # The first step is outside of the loop: it tells the shapes of what the others keep.
+        # The first step is taken before the loop, which needs the shapes of its results.
         start = tf.constant(0)
         now, *parts = one_step(start, self.first)
         arrays = [[_empty(part, self.length).write(start, part) for part in kind] for kind in parts]
@@ -245,7 +251,8 @@ class _Loop:
 
         def body(t: tf.Tensor, of_state: list[tf.Tensor], of_shared: list[tf.Tensor], collected: Any) -> tuple:
             t -= 1
-            inputs, before = ([array.read(t) for array in arrays] for arrays in (self.inputs, self.states))
+            inputs = [array.read(t) for array in self.inputs]
+            before = [array.read(t) for array in self.states]
             sources = [*inputs, *before, *shared.values()]
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(sources)
@@ -259,10 +266,11 @@ class _Loop:
                 [*tf.nest.flatten(new), *outputs], [*of_state, *(array.read(t) for array in above)], sources
             )
             of_inputs, of_before, of_all = _split(gradients, (len(inputs), len(before), len(shared)))
-            found = of_inputs, *([products[name][part] for name in self.factors] for part in range(2))
+            factors = [products[name][0] for name in self.factors]
+            of_products = [products[name][1] for name in self.factors]
             collected = [
                 [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
-                for arrays, parts in zip(collected, found, strict=True)
+                for arrays, parts in zip(collected, (of_inputs, factors, of_products), strict=True)
             ]
             of_shared = [total + tf.cast(part, total.dtype) for total, part in zip(of_shared, of_all, strict=True)]
             return t, of_before, of_shared, collected
@@ -279,13 +287,19 @@ class _Loop:
         _, of_first, of_shared, kept = tf.while_loop(lambda t, *_: t > 0, body, loop)
         of_inputs, factors, of_products = ([array.stack() for array in arrays] for arrays in kept)
         of_inputs = [tf.ensure_shape(part, like) for part, like in zip(of_inputs, self.input_shapes, strict=True)]
-        found = dict(zip(self.factors, map(_matrix_gradient, matrices, factors, of_products), strict=True))
-        found |= {name: tf.cast(total, shared[name].dtype) for name, total in zip(shared, of_shared, strict=True)}
-        return [*of_inputs, *of_first, *(found[name] for name in self.tensors)]
+        gradients = dict(zip(self.factors, map(_matrix_gradient, matrices, factors, of_products), strict=True))
+        gradients |= {name: tf.cast(total, shared[name].dtype) for name, total in zip(shared, of_shared, strict=True)}
+        return [*of_inputs, *of_first, *(gradients[name] for name in self.tensors)]
 
 
 def _matrix_gradient(matrix: tf.Tensor, x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-    """Return the gradient of a matrix, [D, F] or [B, D, F], from x [T, R, D] and that of the products [T, R, F]."""
+    """Return the gradient of a matrix, [D, F] or [B, D, F].
+
+    Args:
+        matrix: the matrix.
+        x: inputs of the products: [T, R, D].
+        upstream: gradients of the products: [T, R, F].
+    """
     *batch, width, out = sizes(matrix)
     if not batch:
         return transposed_product(tf.reshape(x, [-1, width]), tf.reshape(upstream, [-1, out]))

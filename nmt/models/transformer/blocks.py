@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from nmt.config.schema import TransformerConfig
 from nmt.models.layers.attention import KeysValues, MultiHeadAttention
-from nmt.models.layers.basic import Composite, Dropout, LayerNormalization, Linear
+from nmt.models.layers.basic import Dropout, LayerNormalization, Linear
+from nmt.models.layers.layer import Layer
 from nmt.models.layers.ops import dropout_scale, relu_dropout, sizes
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
@@ -18,9 +19,9 @@ from nmt.runtime import tf
 class TransformerState(NamedTuple):
     """Self-attention cache of K target prefixes of each sentence.
 
-    All beams of a sentence write to one row, and ``visible`` says which columns belong to each beam's prefix. When
-    beams are reordered, no keys and values move. Beams share most of their prefixes and leave others behind: of the
-    columns written, those in use are a third, so that ``select`` drops the rest.
+    All beams of a sentence write to one row, and ``visible`` says which columns belong to each beam's prefix, so keys
+    and values stay in place when beams are reordered. Beams share most of their prefixes, and many prefixes are given
+    up: only a third of the written columns are still in use. ``select`` drops the other columns.
     """
 
     layers: tuple[KeysValues, ...]
@@ -35,11 +36,15 @@ class TransformerState(NamedTuple):
         return self._replace(visible=tf.gather(self.visible, parents, batch_dims=1))
 
     def select(self, rows: tf.Tensor) -> "TransformerState":
-        """Return the state of the sentences ``rows``, int32 [B'], alone, without columns that no beam sees."""
+        """Return the state of some sentences, without the columns that no beam of theirs uses.
+
+        Args:
+            rows: numbers of the sentences: int32 [B'].
+        """
         visible = tf.gather(self.visible, rows)
         used = tf.cast(tf.reduce_any(visible, axis=1), tf.int32)
         most = tf.reduce_max(tf.reduce_sum(used, axis=1))
-        columns = tf.math.top_k(used, most).indices  # those in use, in their order, then others
+        columns = tf.math.top_k(used, most).indices  # columns in use first, in their order
 
         def selected(part: tf.Tensor) -> tf.Tensor:
             _, heads, total, size = sizes(part)
@@ -55,23 +60,25 @@ class TransformerState(NamedTuple):
         return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)
 
 
-class FeedForward(Composite):
+class FeedForward(Layer):
     """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
 
-    In training, dropout may apply to max(0, x W1 + b1). Swish, y sigmoid(y), can stand for max(0, y).
+    The inner activation, max(0, x W1 + b1), may have dropout in training. With ``swish`` it is y sigmoid(y) instead of
+    max(0, y), where y = x W1 + b1.
     """
 
-    swish = False
-
-    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
-        """Take D, F and the dropout on the inner activation, if any."""
+    def __init__(
+        self, d_model: int, d_ff: int, dropout: Dropout | None = None, *, swish: bool = False, **kwargs: Any
+    ) -> None:
+        """Take D, F, the dropout on the inner activation, if any, and the kind of activation."""
         super().__init__(**kwargs)
-        self.inner = Linear(d_ff, name="inner")
-        self.outer = Linear(d_model, d_ff, name="outer")
+        self.inner = Linear(d_model, d_ff, name="inner")
+        self.outer = Linear(d_ff, d_model, name="outer")
         self.dropout = dropout
+        self.swish = swish
 
     def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """[..., D] -> [..., D]."""
+        """Transform each vector: [..., D] -> [..., D]."""
         inner = self.inner(x)
         if self.swish:
             inner = tf.nn.silu(inner)
@@ -82,7 +89,7 @@ class FeedForward(Composite):
         return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
 
 
-class SublayerConnection(Composite):
+class SublayerConnection(Layer):
     """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
 
     Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
@@ -98,9 +105,14 @@ class SublayerConnection(Composite):
         residual: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
+        """Take the parts of the connection.
 
-        Without a norm, None, nothing is normalized.
+        Args:
+            norm: the layer norm, which two connections may share; None: no normalization.
+            dropout: dropout on the output of the block.
+            placement: place of the norm: before the block, or after the sum.
+            residual: whether the input x of the connection is added.
+            **kwargs: the name.
         """
         super().__init__(**kwargs)
         self.norm = norm
@@ -109,23 +121,26 @@ class SublayerConnection(Composite):
         self.residual = residual
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the block's input from x: [..., D] both."""
+        """Return the input of the block: x, [..., D], normalized in pre-norm."""
         return self.norm(x) if self.norm is not None and self.placement == "pre" else x
 
     def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Add the block's output to x: [..., D] all."""
+        """Join x, [..., D], and the output of the block for x, [..., D]."""
         dropped = self.dropout(output, dropout_seed)
         total = x + dropped if self.residual else dropped
         return self.norm(total) if self.norm is not None and self.placement == "post" else total
 
 
 def make_norm(config: TransformerConfig, name: str = "norm") -> LayerNormalization:
-    """Return a norm."""
-    return LayerNormalization(config.layer_norm_epsilon, name=name)
+    """Return a new layer norm for vectors of width D."""
+    return LayerNormalization(config.d_model, config.layer_norm_epsilon, name=name)
 
 
-class _Layer(Composite):
-    """What makes the parts of a layer from the model section. Initializers draw seeds in the order of the calls."""
+class _Layer(Layer):
+    """Base of encoder and decoder layers: makes their parts from the model section.
+
+    Parts draw the seeds of their initial values in the order in which they are made.
+    """
 
     def __init__(self, config: TransformerConfig, name: str) -> None:
         super().__init__(name=name)
@@ -143,21 +158,23 @@ class _Layer(Composite):
         return MultiHeadAttention(config.heads, size, config.d_model, scale, dropout, rotary, name=name)
 
     def _feed_forward(self) -> FeedForward:
-        dropout = self._dropout(self.config.feed_forward_dropout, "feed_forward/inner")
-        layer = FeedForward(self.config.d_model, self.config.d_ff, dropout, name="feed_forward")
-        layer.swish = self.config.activation == "swish"
-        return layer
+        config = self.config
+        dropout = self._dropout(config.feed_forward_dropout, "feed_forward/inner")
+        return FeedForward(
+            config.d_model, config.d_ff, dropout, swish=config.activation == "swish", name="feed_forward"
+        )
 
     def _connection(self, name: str, norm: LayerNormalization | None, *, residual: bool = True) -> SublayerConnection:
-        dropout, placement = self._dropout(self.config.dropout, name), self.config.norm_placement
+        dropout = self._dropout(self.config.dropout, name)
+        placement = self.config.norm_placement
         return SublayerConnection(norm, dropout, placement, residual=residual, name=f"{name}_sublayer")
 
 
 class EncoderLayer(_Layer):
-    """Self-attention and, unless it is left out, feed-forward, each in a sublayer connection."""
+    """Layer of the encoder: self-attention and, unless left out, feed-forward, each in a sublayer connection."""
 
     def __init__(self, config: TransformerConfig, number: int) -> None:
-        """Take the model section, and the number of the layer, from 1."""
+        """Take the model section and the number of the layer, from 1."""
         super().__init__(config, f"encoder_{number}")
         self.attention = self._attention("attention")
         self.feed_forward = self._feed_forward() if config.encoder_feed_forward else None
@@ -185,7 +202,7 @@ class EncoderLayer(_Layer):
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The output, shaped as x; the self-attention weights [B, H, S, S].
+            The output, shaped as x, and the self-attention weights [B, H, S, S].
         """
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
         attended, weights = self.attention(query, keys_values, attention_mask, layout, dropout_seed)
@@ -196,11 +213,24 @@ class EncoderLayer(_Layer):
         return self.feed_forward_connection(x, expanded, dropout_seed), weights
 
 
+class DecoderLayerOutput(NamedTuple):
+    """Result of a decoder layer."""
+
+    states: tf.Tensor
+    """Output of the layer: [B, T, D], or with a layout [N, D]."""
+    keys_values: KeysValues
+    """Keys and values of self-attention, the cached ones first: [B, H, M, d] each."""
+    self_attention: tf.Tensor
+    """Weights of self-attention: [B, H, T, T]; with a cache, [B, H, T, M]."""
+    cross_attention: tf.Tensor
+    """Weights of cross-attention: [B, H, T, S]."""
+
+
 class DecoderLayer(_Layer):
-    """Self-attention, cross-attention and feed-forward, each in a sublayer connection."""
+    """Layer of the decoder: self-attention, cross-attention and feed-forward, each in a sublayer connection."""
 
     def __init__(self, config: TransformerConfig, number: int) -> None:
-        """Take the model section, and the number of the layer, from 1."""
+        """Take the model section and the number of the layer, from 1."""
         super().__init__(config, f"decoder_{number}")
         self.self_attention = self._attention("self_attention")
         self.cross_attention = self._attention("cross_attention")
@@ -220,7 +250,7 @@ class DecoderLayer(_Layer):
         cache: KeysValues | None = None,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, KeysValues, tf.Tensor, tf.Tensor]:
+    ) -> DecoderLayerOutput:
         """Run target positions through the layer.
 
         Args:
@@ -231,19 +261,18 @@ class DecoderLayer(_Layer):
             cache: keys and values [B, H, M, d] of earlier positions; None: x is the whole target.
             layout: layout of x; None: padded rows.
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
-
-        Returns:
-            The output, shaped as x; the keys and values, those of x included; the weights of self-attention, [B, H, T,
-            T] or with a cache [B, H, T, M], and of cross-attention, [B, H, T, S].
         """
         normed = self.self_attention_connection.before(x)
         query, keys_values = self.self_attention.queries_keys_values(normed, layout)
         if cache is not None:
-            keys_values = KeysValues(*(tf.concat(parts, axis=2) for parts in zip(cache, keys_values, strict=True)))
+            keys = tf.concat([cache.keys, keys_values.keys], axis=2)
+            values = tf.concat([cache.values, keys_values.values], axis=2)
+            keys_values = KeysValues(keys, values)
         attended, own_weights = self.self_attention(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.self_attention_connection(x, attended, dropout_seed)
         query = self.cross_attention.queries(self.cross_attention_connection.before(x), layout)
         attended, cross_weights = self.cross_attention(query, source, source_mask, layout, dropout_seed)
         x = self.cross_attention_connection(x, attended, dropout_seed)
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
-        return self.feed_forward_connection(x, expanded, dropout_seed), keys_values, own_weights, cross_weights
+        x = self.feed_forward_connection(x, expanded, dropout_seed)
+        return DecoderLayerOutput(x, keys_values, own_weights, cross_weights)

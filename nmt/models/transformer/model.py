@@ -8,28 +8,35 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.schema import TransformerConfig
-from nmt.models.base import AttentionWeights, Blocks, Seq2SeqModel, StepOutput
+from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
 from nmt.models.layers.attention import KeysValues, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
     LearnedPositions,
     Linear,
     NoPositions,
+    SeededDropout,
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
     TokenEmbedding,
     WordDropout,
-    make_weights,
     small_values,
 )
+from nmt.models.layers.layer import Layer, layers_within, parts_of
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, TokenLayout, Unpadding
-from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, TransformerState, make_norm
-from nmt.runtime import keras, tf
+from nmt.models.transformer.blocks import (
+    DecoderLayer,
+    DecoderLayerOutput,
+    EncoderLayer,
+    TransformerState,
+    make_norm,
+)
+from nmt.runtime import tf
 
 
 class TransformerEncoderOutput(NamedTuple):
-    """Keys and values of the encoder's output, for each decoder layer; all beams of a sentence share them."""
+    """Keys and values of the encoder's output for cross-attention. All beams of a sentence share them."""
 
     layers: tuple[KeysValues, ...]
     """Keys and values [B, H, S, d] for each decoder layer."""
@@ -37,21 +44,17 @@ class TransformerEncoderOutput(NamedTuple):
     """True at real tokens: bool [B, 1, 1, S]."""
 
 
-class _Decoded(NamedTuple):
-    """Result of the decoder layers."""
+class _DecoderOutput(NamedTuple):
+    """Result of the decoder."""
 
     states: tf.Tensor
-    """[B, T, D], or with a layout [N, D]."""
-    layers: tuple[KeysValues, ...]
-    """Keys and values of each layer, those of the new positions included."""
-    self_attention: tuple[tf.Tensor, ...]
-    """Self-attention weights of each layer: [B, H, T, T]; with a cache, [B, H, T, M]."""
-    cross_attention: tuple[tf.Tensor, ...]
-    """Cross-attention weights of each layer: [B, H, T, S]."""
+    """Decoder states: [B, T, D], or with a layout [N, D]."""
+    layers: list[DecoderLayerOutput]
+    """Results of the decoder layers."""
 
 
 class Transformer(Seq2SeqModel):
-    """Encoder and decoder stacks with their embeddings and the output layer."""
+    """The Transformer: embeddings, encoder layers, decoder layers, output layer."""
 
     config: TransformerConfig
 
@@ -62,7 +65,7 @@ class Transformer(Seq2SeqModel):
         super().__init__(**kwargs)
         self.config = config
 
-        def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
+        def embedding(vocabulary: int, name: str) -> Layer:
             scaled, base = config.scale_embeddings, config.position_base
             if config.word_embedding == "sinusoidal":
                 return SinusoidalTokenEmbedding(config.d_model, scaled=scaled, base=base, name=name)
@@ -81,39 +84,36 @@ class Transformer(Seq2SeqModel):
         pre = config.norm_placement == "pre"
         self.encoder_norm = make_norm(config, "encoder_norm") if pre and config.encoder_norm else None
         self.decoder_norm = make_norm(config, "decoder_norm") if pre else None
-        tied = config.tie_embeddings != "none"
-        self.output_layer = None if tied else Linear(target_vocabulary, name="output_layer")
+        self.output_layer: Linear | None = None
+        if config.tie_embeddings == "none":
+            self.output_layer = Linear(config.d_model, target_vocabulary, blocks=None, name="output_layer")
+        self._choose_initial_values()
 
-    def make_weights(self, *, fresh: bool = True) -> None:
-        """Make all weights, see ``Seq2SeqModel``."""
-        config = self.config
-        kind = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+    def _choose_initial_values(self) -> None:
+        """Replace initial values as the configuration says.
 
-        def initialize(layer: Any) -> None:
-            if kind is not None:
-                layer.kernel_initializer = kind()
+        Every initializer draws a seed. The order of the draws is the one of earlier versions, so that a run with the
+        same seed starts from the same weights.
+        """
+        last = (self.encoder_norm, self.decoder_norm, self.output_layer)
+        drawing = [
+            layer for _, layer in layers_within(self) if not parts_of(layer) and not isinstance(layer, SeededDropout)
+        ]
+        for layer in drawing:
+            if layer not in last:
+                self._replace_initializers(layer)
+        if self.config.cross_attention_initializer == "copying":
+            for decoder_layer in self.decoder_layers:
+                decoder_layer.cross_attention.add_copying()
+        for layer in drawing:
+            if layer in last:
+                self._replace_initializers(layer)
 
-        words = [self.source_embedding, self.target_embedding, self.source_positions, self.target_positions]
-        with keras.name_scope(self.name):
-            for layer in (*words, *self.encoder_layers, *self.decoder_layers):
-                make_weights(layer, config.d_model, initialize)
-            if fresh and config.cross_attention_initializer == "copying":
-                for decoder_layer in self.decoder_layers:
-                    decoder_layer.cross_attention.add_copying()
-            for layer in (self.encoder_norm, self.decoder_norm, self.output_layer):
-                if layer is not None:
-                    make_weights(layer, config.d_model, initialize)
-        self.built = True
-
-    def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:
-        """Return the blocks of a hidden matrix: a head has its own in the matrices of attention."""
-        match variable.path.split("/")[-2:]:
-            case ["query" | "key" | "value", "kernel"]:
-                return Blocks(across=self.config.heads)
-            case ["output", "kernel"]:
-                return Blocks(down=self.config.heads)
-            case _:
-                return super().hidden_blocks(variable)
+    def _replace_initializers(self, layer: Layer) -> None:
+        if self.config.initializer == "small":
+            layer.initialize_matrices(small_values())
+        if isinstance(layer, LearnedPositions):
+            layer.initialize_matrices(small_values())
 
     def encode(
         self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
@@ -171,14 +171,21 @@ class Transformer(Seq2SeqModel):
         visible = state.next_visible()
         decoded = self._decode(tokens, encoded, state, visible, layout=BeamLayout.of(tokens, state.length))
         logits = self.output_projection().logits(decoded.states)
-        weights = tf.reduce_mean(tf.cast(decoded.cross_attention[-1], tf.float32), axis=1) if attention else None
-        return StepOutput(logits, weights, TransformerState(decoded.layers, visible, state.length + 1))
+        weights = None
+        if attention:
+            weights = tf.reduce_mean(tf.cast(decoded.layers[-1].cross_attention, tf.float32), axis=1)
+        cache = tuple(layer.keys_values for layer in decoded.layers)
+        return StepOutput(logits, weights, TransformerState(cache, visible, state.length + 1))
 
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
         """Return the weights of all three kinds of attention; see ``Seq2SeqModel``."""
-        encoded, encoder = self._encode(source)
-        decoded = self._decode(target, encoded)
-        return AttentionWeights(*map(_by_layer, (encoder, decoded.self_attention, decoded.cross_attention)))
+        encoded, encoder_weights = self._encode(source)
+        layers = self._decode(target, encoded).layers
+        return AttentionWeights(
+            encoder=_by_layer(encoder_weights),
+            decoder=_by_layer([layer.self_attention for layer in layers]),
+            cross=_by_layer([layer.cross_attention for layer in layers]),
+        )
 
     def output_projection(self) -> Projection:
         """Return the output layer; with tied embeddings it is the target embedding's matrix."""
@@ -193,41 +200,45 @@ class Transformer(Seq2SeqModel):
         *,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
-    ) -> _Decoded:
-        """Run the decoder layers on whole targets, int32 [B, T], or with a state on a token of each beam, [B, K]."""
-        if state is None or visible is None:
-            length = sizes(tokens)[1]
-            mask = causal_mask(length)
-        else:
-            mask = visible[:, tf.newaxis]
+    ) -> _DecoderOutput:
+        """Run the decoder layers.
+
+        Args:
+            tokens: whole targets, int32 [B, T], or with a state a token of each beam, int32 [B, K].
+            encoded: the encoder's output.
+            state: cache of the earlier tokens.
+            visible: columns that each beam attends to, the column of its new token included: bool [B, K, M + K].
+            layout: layout of the tokens; None: padded rows.
+            dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
+        """
+        mask = causal_mask(sizes(tokens)[1]) if visible is None else visible[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
-        found = []
+        outputs = []
         for number, layer in enumerate(self.decoder_layers):
             cache = None if state is None else state.layers[number]
-            x, *of_layer = layer(x, encoded.layers[number], encoded.mask, mask, cache, layout, dropout_seed)
-            found.append(of_layer)
+            output = layer(x, encoded.layers[number], encoded.mask, mask, cache, layout, dropout_seed)
+            x = output.states
+            outputs.append(output)
         if self.decoder_norm is not None:
             x = self.decoder_norm(x)
-        return _Decoded(x, *zip(*found, strict=True))
+        return _DecoderOutput(x, outputs)
 
     @staticmethod
-    def _embed(
-        embedding: keras.layers.Layer, positions: keras.layers.Layer, ids: tf.Tensor, layout: TokenLayout | None
-    ) -> tf.Tensor:
-        """Ids [B, L] -> [B, L, D], or with a layout [N, D]."""
+    def _embed(embedding: Layer, positions: Layer, ids: tf.Tensor, layout: TokenLayout | None) -> tf.Tensor:
+        """Return words with their positions, of ids [B, L]: [B, L, D], or with a layout [N, D]."""
         if layout is not None:
             return positions(embedding(layout.flatten(ids)), layout.positions)
         return positions(embedding(ids), tf.range(sizes(ids)[1]))
 
 
 def _by_layer(weights: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Attention weights [B, H, T, S] of each layer -> float32 [layers, H, B, T, S]."""
+    """Stack the attention weights of the layers, [B, H, T, S] each: float32 [layers, H, B, T, S]."""
     return tf.stack([tf.transpose(tf.cast(part, tf.float32), [1, 0, 2, 3]) for part in weights])
 
 
-def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:
+def _positions(config: TransformerConfig, name: str) -> Layer:
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model, name=name)
     if config.positions == "rotary":

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from nmt.config.training import TrainingConfig
-from nmt.models.base import Blocks
+from nmt.models.layers.layer import Blocks
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.optimization.optimizer import Adam, Checkpointed

@@ -300,5 +300,5 @@ def _optimizer(model: Seq2SeqModel, config: TrainingConfig) -> Adam | Muon:
     values = [variable.value for variable in variables]
     if config.optimizer == "adam":
         return Adam(values, config)
-    blocks = [model.hidden_blocks(variable) for variable in variables]
+    blocks = [variable.blocks for variable in variables]
     return Muon(values, blocks, config, "bfloat16" if model.compute_dtype == "bfloat16" else "float32")

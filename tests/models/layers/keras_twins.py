@@ -8,14 +8,14 @@ from nmt.runtime import keras, tf
 
 def copy_attention(ours: MultiHeadAttention, theirs: keras.layers.MultiHeadAttention) -> None:
     """Give ``theirs``, which is built, the weights of ``ours``."""
-    for own, other in (
+    for ours_part, keras_part in (
         (ours.query, theirs.query_dense),  # [D, H * d] and [D, H, d]
         (ours.key, theirs.key_dense),
         (ours.value, theirs.value_dense),
         (ours.output_projection, theirs.output_dense),  # [H * d, D] and [H, d, D]
     ):
-        other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
-        other.bias.assign(tf.reshape(own.bias, other.bias.shape))
+        keras_part.kernel.assign(tf.reshape(ours_part.kernel, keras_part.kernel.shape))
+        keras_part.bias.assign(tf.reshape(ours_part.bias, keras_part.bias.shape))
 
 
 def normal(seed: int, *shape: int) -> tf.Tensor:

@@ -14,6 +14,7 @@ from nmt.models.layers.attention import (
     scaled_dot_product_attention,
 )
 from nmt.models.layers.basic import Dropout
+from nmt.models.layers.layer import make_weights
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf
 
@@ -89,15 +90,15 @@ def test_a_row_that_may_look_nowhere_stays_finite() -> None:
 
 
 def pair_of_attentions(
-    heads: int, head_size: int, d_model: int, source_width: int
+    heads: int, head_size: int, d_model: int
 ) -> tuple[MultiHeadAttention, keras.layers.MultiHeadAttention]:
-    """Return our attention and that of Keras with the same random weights."""
+    """Return our attention and the one of Keras with the same random weights."""
     ours = MultiHeadAttention(heads, head_size, d_model)
-    ours(ours.queries(tf.zeros([1, 1, d_model])), ours.keys_values(tf.zeros([1, 1, source_width])))
+    make_weights(ours)
     for number, weight in enumerate(ours.weights):
         weight.assign(0.5 * normal(number, *weight.shape))
     theirs = keras.layers.MultiHeadAttention(heads, head_size)
-    theirs.build((1, 1, d_model), (1, 1, source_width))
+    theirs.build((1, 1, d_model), (1, 1, d_model))
     copy_attention(ours, theirs)
     return ours, theirs
 
@@ -105,14 +106,14 @@ def pair_of_attentions(
 @pytest.mark.parametrize(("heads", "head_size"), [(2, 4), (4, 2), (1, 8), (2, 3), (4, 5)])
 @pytest.mark.parametrize("kind", ["cross", "self", "self, unmasked"])
 def test_attention_of_heads_equals_that_of_keras(heads: int, head_size: int, kind: str) -> None:
-    x, other, ids = normal(1, 2, 4, 8), normal(2, 2, 4, 6), tf.constant([[5, 6, 3, 0], [5, 6, 7, 3]])
-    source = other if kind == "cross" else x
+    x, memory, ids = normal(1, 2, 4, 8), normal(2, 2, 4, 8), tf.constant([[5, 6, 3, 0], [5, 6, 7, 3]])
+    source = memory if kind == "cross" else x
     mask = {"cross": padding_mask(ids)[:, 0], "self": some_mask(2, 2, 4, 4), "self, unmasked": None}[kind]
-    ours, theirs = pair_of_attentions(heads, head_size, 8, source.shape[-1])
-    found = ours(ours.queries(x), ours.keys_values(source), None if mask is None else mask[:, None])
+    ours, theirs = pair_of_attentions(heads, head_size, 8)
+    outputs = ours(ours.queries(x), ours.keys_values(source), None if mask is None else mask[:, None])
     expected = theirs(x, source, attention_mask=mask, return_attention_scores=True)
-    for one, part in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, part, **CLOSE)
+    for ours_part, keras_part in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(ours_part, keras_part, **CLOSE)
 
 
 # --- rows without their padding
@@ -135,11 +136,11 @@ def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
 
 
 def test_dropout_hides_a_share_of_the_weights_from_the_values_and_returns_them_whole() -> None:
-    """With the identity as values the context is the weights as they were used."""
+    """With the identity as values, the context is the weights after dropout."""
     query, key = tf.constant(normal(1, 2, 3, 50, 4)), tf.constant(normal(2, 2, 3, 40, 4))
     value = tf.eye(40, batch_shape=[2, 3])
     dropout, seed = Dropout(0.25, "weights"), tf.constant([1, 1], tf.int64)
-    used, weights = scaled_dot_product_attention(query, key, value, None, 0.5, lambda one: dropout(one, seed))
+    used, weights = scaled_dot_product_attention(query, key, value, None, 0.5, lambda part: dropout(part, seed))
     _, plain = scaled_dot_product_attention(query, key, value, None, 0.5)
     np.testing.assert_array_equal(weights, plain)
     kept = used.numpy() != 0

@@ -1,4 +1,4 @@
-"""Layers against NumPy, and the layers of encoder and decoder against keras_hub's with the same weights."""
+"""Layers against NumPy, and the layers of encoder and decoder against the layers of keras_hub with the same weights."""
 
 import keras_hub
 import numpy as np
@@ -9,12 +9,13 @@ from keras_twins import copy_attention, normal
 
 from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
-from nmt.models.layers.attention import turned
+from nmt.models.layers.attention import rotate
 from nmt.models.layers.basic import (
     Dropout,
     LayerNormalization,
     WordDropout,
 )
+from nmt.models.layers.layer import make_weights
 from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, FeedForward, SublayerConnection
 from nmt.runtime import keras, tf
 
@@ -25,7 +26,7 @@ TARGET = tf.constant([[2, 5, 6, 0], [2, 5, 6, 7], [2, 0, 0, 0]])
 
 
 def randomise(part: keras.Layer, seed: int = 1) -> None:
-    """Give every weight random values, biases and norms too, whose first ones hide mistakes."""
+    """Give every weight random values, also biases and norms, whose initial values hide mistakes."""
     random = np.random.default_rng(seed)
     for weight in part.weights:
         if np.issubdtype(np.dtype(weight.dtype), np.floating):  # and not the seeds of dropout
@@ -40,7 +41,7 @@ def randomise(part: keras.Layer, seed: int = 1) -> None:
 def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, start: int) -> None:
     heads = normal(2, 3, 2, length, 2 * pairs)  # [B, H, L, d]
     hub = keras_hub.layers.RotaryEmbedding(base, sequence_axis=2, feature_axis=3)
-    ours = turned(heads, start + tf.range(length), base)
+    ours = rotate(heads, start + tf.range(length), base)
     np.testing.assert_allclose(ours, hub(heads, start_index=start), rtol=1e-4, atol=1e-4)
 
 
@@ -48,9 +49,9 @@ def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, 
 
 
 def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
-    connection = SublayerConnection(LayerNormalization(1e-6), Dropout(0.75, "block"), "pre")
+    connection = SublayerConnection(LayerNormalization(D_MODEL, 1e-6), Dropout(0.75, "block"), "pre")
     x, output = tf.fill([1, 20, D_MODEL], 10.0), tf.ones([1, 20, D_MODEL])
-    connection.before(x)
+    make_weights(connection)
     assert set(np.unique(connection(x, output, tf.constant([1, 1], tf.int64)))) == {10, 14}  # kept ones make up
     np.testing.assert_array_equal(connection(x, output), x + output)
 
@@ -125,13 +126,13 @@ def test_transformer_and_its_gradients_equal_a_stack_of_keras_hub_layers(
         kernel, bias = matrices[2:] or (tf.transpose(matrices[1]), 0.0)
         return x @ kernel + bias
 
-    found = []
+    results = []
     for call in (lambda: model(SOURCE, TARGET), stack):
         with tf.GradientTape() as tape:
             logits = call()[tokens]
             total = tf.reduce_sum(logits * normal(99, *logits.shape))
-        found.append([logits, *map(tf.convert_to_tensor, tape.gradient(total, matrices))])
-    for ours, theirs in zip(*found, strict=True):
+        results.append([logits, *map(tf.convert_to_tensor, tape.gradient(total, matrices))])
+    for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
@@ -147,11 +148,11 @@ def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_i
 
 
 def test_feed_forward_drops_a_share_of_its_inner_activation() -> None:
-    """With the identity as outer matrix the output is the inner activation as it was used."""
+    """With the identity as outer matrix, the output is the inner activation after dropout."""
     width = 64
     layer = FeedForward(width, width, Dropout(0.25, "inner"))
     x, seed = tf.constant(normal(1, 100, width)), tf.constant([1, 1], tf.int64)
-    layer(x)
+    make_weights(layer)
     layer.outer.kernel.assign(np.eye(width))
     plain, used = layer(x).numpy(), layer(x, seed).numpy()
     active = plain > 0

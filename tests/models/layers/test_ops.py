@@ -1,4 +1,4 @@
-"""The arithmetic with gradients written out: the numbers, and gradients, of the plain formulas."""
+"""Operations with gradients written out: values and gradients equal those of the plain formulas."""
 
 from collections.abc import Callable
 
@@ -37,10 +37,10 @@ def same(
     ours: Callable[..., tf.Tensor], plain: Callable[..., tf.Tensor], *inputs: tf.Tensor, rounding: float | None = None
 ) -> None:
     close = CLOSE if rounding is None else {"rtol": rounding}
-    for one, other in zip(with_gradients(ours, *inputs), with_gradients(plain, *inputs), strict=True):
-        assert one.shape == other.shape
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(tf.cast(one, tf.float32), tf.cast(other, tf.float32), **close)
+    for part, expected in zip(with_gradients(ours, *inputs), with_gradients(plain, *inputs), strict=True):
+        assert part.shape == expected.shape
+        assert part.dtype == expected.dtype
+        np.testing.assert_allclose(tf.cast(part, tf.float32), tf.cast(expected, tf.float32), **close)
 
 
 @settings(max_examples=20, deadline=None)
@@ -68,7 +68,7 @@ def test_columns_of_bfloat16_are_summed_in_float32() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(SIZES, st.integers(2, 9), st.sampled_from([1e-6, 1e-3, 0.5]), st.integers(0, 1000))
-def test_layer_normalization_equals_that_of_keras(n: int, d: int, epsilon: float, seed: int) -> None:
+def test_layer_normalization_equals_keras(n: int, d: int, epsilon: float, seed: int) -> None:
     x, gamma, beta = normal(seed, 2, n, d), normal(seed + 1, d), normal(seed + 2, d)
 
     def plain(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tensor:
@@ -79,9 +79,9 @@ def test_layer_normalization_equals_that_of_keras(n: int, d: int, epsilon: float
         return layer_normalization(x, gamma, beta, epsilon)
 
     result, *gradients = with_gradients(ours, x, gamma, beta)
-    for one, other in zip(gradients, with_gradients(plain, x, gamma, beta)[1:], strict=True):
-        scale = max(1.0, float(tf.reduce_max(tf.abs(other))))  # two near-equal numbers have steep gradients
-        np.testing.assert_allclose(one / scale, other / scale, **CLOSE)
+    for part, expected in zip(gradients, with_gradients(plain, x, gamma, beta)[1:], strict=True):
+        scale = max(1.0, float(tf.reduce_max(tf.abs(expected))))  # two near-equal numbers have steep gradients
+        np.testing.assert_allclose(part / scale, expected / scale, **CLOSE)
     theirs = keras.layers.LayerNormalization(epsilon=epsilon)
     theirs.build(x.shape)
     theirs.set_weights([gamma, beta])

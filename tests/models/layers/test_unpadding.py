@@ -1,4 +1,4 @@
-"""Layout of live beams: there and back, with few shapes."""
+"""Layout of live beams: rows come back to their places, and shapes are few."""
 
 import numpy as np
 from hypothesis import given, settings

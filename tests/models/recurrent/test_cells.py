@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import RecurrentConfig
+from nmt.models.layers.layer import make_weights
 from nmt.models.layers.unpadding import Unpadding
 from nmt.models.recurrent.cells import Cell, make_cell
 from nmt.models.recurrent.encoder import Direction
@@ -18,16 +19,16 @@ KINDS = [("lstm", False), ("gru", False), ("gru", True), ("simple", False)]
 
 def build(kind: str, reset_after: bool, seed: int = 1) -> Cell:
     keras.utils.set_random_seed(seed)
-    cell = make_cell(RecurrentConfig(cell=kind, reset_after=reset_after), N, "cell")
-    cell.build((None, M))
+    cell = make_cell(RecurrentConfig(cell=kind, reset_after=reset_after), M, N, "cell")
+    make_weights(cell)
     random = np.random.default_rng(seed)
     for weight in cell.weights:
         weight.assign(random.normal(size=weight.shape))
     return cell
 
 
-def twin(cell: Cell, kind: str, reset_after: bool, **options: Any) -> keras.layers.Layer:
-    """The Keras layer with the weights of a cell; its z is 1 - ours, so the columns of z change their sign."""
+def keras_layer(cell: Cell, kind: str, reset_after: bool, **options: Any) -> keras.layers.Layer:
+    """Return the Keras layer with the weights of a cell. Its z is 1 - ours, so the columns of z change their sign."""
     options |= {"return_sequences": True, "return_state": True}
     if kind == "gru":
         layer = keras.layers.GRU(N, reset_after=reset_after, **options)
@@ -50,8 +51,8 @@ def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_af
     x = tf.random.stateless_normal([B, T, M], [1, 2]) * mask[..., None].astype(np.float32)
     unpadding = Unpadding.of(tf.constant(mask.astype(np.int32)))
     outputs, state = Direction(cell, backward=backward)(unpadding.flatten(x), unpadding)
-    theirs, *final = twin(cell, kind, reset_after, go_backwards=backward)(x, mask=tf.constant(mask))
-    if backward:  # Keras gives the outputs in the order of its steps, those of padding first
+    theirs, *final = keras_layer(cell, kind, reset_after, go_backwards=backward)(x, mask=tf.constant(mask))
+    if backward:  # Keras gives the outputs in the order of its steps, padding first
         theirs = theirs[:, ::-1]
     np.testing.assert_allclose(unpadding.restore(outputs) * mask[..., None], theirs * mask[..., None], atol=1e-6)
     for ours, part in zip(state, final, strict=True):
@@ -59,7 +60,7 @@ def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_af
 
 
 def test_the_forget_gate_starts_open_and_state_kernels_orthogonal() -> None:
-    cell = make_cell(RecurrentConfig(cell="lstm"), N, "cell")
-    cell.build((None, M))
+    cell = make_cell(RecurrentConfig(cell="lstm"), M, N, "cell")
+    make_weights(cell)
     np.testing.assert_array_equal(cell.bias, [0] * N + [1] * N + [0] * 2 * N)
     np.testing.assert_allclose(cell.recurrent_kernel @ tf.transpose(cell.recurrent_kernel), np.eye(N), atol=1e-6)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import RecurrentConfig
+from nmt.models.layers.layer import make_weights
 from nmt.models.recurrent.attention import Attention
 from nmt.models.recurrent.scan import StepOps
 from nmt.runtime import keras, tf
@@ -22,12 +23,12 @@ STATES = np.random.default_rng(2).normal(size=(B, Q, N)).astype(np.float32)
 def build(**settings: Any) -> Attention:
     keras.utils.set_random_seed(3)
     attention = Attention(RecurrentConfig(width=N, **settings))
-    attention.build(None)
+    make_weights(attention)
     return attention
 
 
 def attend(attention: Attention, states: np.ndarray = STATES, lengths: np.ndarray = LENGTHS) -> tuple[Any, Any]:
-    """Contexts [B, Q, N] and weights [B, Q, S]."""
+    """Return contexts [B, Q, N] and weights [B, Q, S]."""
     source = attention.source(tf.constant(H), tf.constant(lengths, tf.int32))
     ops = StepOps(attention.tensors(source))
     rows = tf.reshape(tf.constant(states), [-1, N])

@@ -46,12 +46,12 @@ def test_gradients_are_those_of_a_loop_that_tensorflow_differentiates(
         with tf.GradientTape() as tape:
             forced = model.teacher_forcing(SOURCE, TARGET, dropout_seed=tf.constant([1, 2], tf.int64))
             loss = cross_entropy(model.output_projection().logits(forced.states), forced.targets, 0.1).objective
-        found = tape.gradient(loss, model.trainable_variables)
+        parts = tape.gradient(loss, model.trainable_variables)
         missing = [
-            weight_name(weight) for weight, part in zip(model.trainable_variables, found, strict=True) if part is None
+            weight_name(weight) for weight, part in zip(model.trainable_variables, parts, strict=True) if part is None
         ]
         assert not missing
-        return [tf.convert_to_tensor(part).numpy() for part in found]
+        return [tf.convert_to_tensor(part).numpy() for part in parts]
 
     ours = gradients()
     for module in (cells, decoder):

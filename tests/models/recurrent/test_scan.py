@@ -14,15 +14,15 @@ T, B, D, F, S = 5, 3, 4, 6, 7
 
 def unrolled(step: Any, inputs: Sequence[tf.Tensor], state: Any, tensors: Tensors) -> list[tf.Tensor]:
     """The scan as a Python loop."""
-    ops, found = StepOps(tensors), []
+    ops, by_step = StepOps(tensors), []
     for t in range(inputs[0].shape[0]):
         state, outputs = step(ops, tf.constant(t), [part[t] for part in inputs], state)
-        found.append(outputs)
-    return [tf.stack(parts) for parts in zip(*found, strict=True)]
+        by_step.append(outputs)
+    return [tf.stack(parts) for parts in zip(*by_step, strict=True)]
 
 
 def step(ops: StepOps, t: tf.Tensor, inputs: Sequence[tf.Tensor], state: Any) -> tuple[Any, list[tf.Tensor]]:
-    """Products with a matrix and with one for each sentence, all functions, a shared tensor, a use of t, a dead end."""
+    """Take a step with all operations, among them a matrix for each sentence and a result without gradient."""
     h, (c,) = state
     wide = ops.tanh(inputs[0] + ops.product("wide", h) + ops.tensors["bias"])
     weights = ops.softmax(ops.product("scores", wide))
@@ -57,6 +57,6 @@ def test_outputs_and_gradients_are_those_of_an_unrolled_loop(steps: int, traced:
         return outputs, tape.gradient(loss, flat)
 
     expected = run(unrolled)
-    found = tf.function(run, autograph=False)(scan) if traced else run(scan)
-    for ours, theirs in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+    outputs = tf.function(run, autograph=False)(scan) if traced else run(scan)
+    for ours, theirs in zip(tf.nest.flatten(outputs), tf.nest.flatten(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)

@@ -79,13 +79,13 @@ class Reference:
 
     def weights(self, source: np.ndarray, target: np.ndarray) -> dict[str, np.ndarray]:
         """Return the weights of each kind, [layers, H, B, T, S]."""
-        found: dict[str, list[np.ndarray]] = {"encoder": [], "decoder": [], "cross": []}
+        by_kind: dict[str, list[np.ndarray]] = {"encoder": [], "decoder": [], "cross": []}
         real, past = (source != 0)[:, None, None, :], np.tri(target.shape[1], dtype=bool)
 
         def attend(kind: str, layer: MultiHeadAttention, allowed: np.ndarray, keys: np.ndarray | None = None) -> Any:
             def block(x: np.ndarray) -> np.ndarray:
                 output, weights = self.attention(layer, x, x if keys is None else keys, allowed)
-                found[kind].append(weights)
+                by_kind[kind].append(weights)
                 return output
 
             return block
@@ -100,7 +100,7 @@ class Reference:
             x = self.sublayer(layer.self_attention_connection, x, attend("decoder", layer.self_attention, past))
             x = self.sublayer(layer.cross_attention_connection, x, attend("cross", layer.cross_attention, real, memory))
             x = self.sublayer(layer.feed_forward_connection, x, partial(self.feed_forward, layer.feed_forward))
-        return {kind: np.stack(layers).transpose(0, 2, 1, 3, 4) for kind, layers in found.items()}
+        return {kind: np.stack(layers).transpose(0, 2, 1, 3, 4) for kind, layers in by_kind.items()}
 
 
 @pytest.mark.parametrize(
@@ -111,20 +111,20 @@ def test_weights_are_the_softmax_of_scaled_products_and_zero_behind_masks(settin
     random = np.random.default_rng(5)
     for weight in model.trainable_weights:
         weight.assign(random.normal(1 if weight.name == "gamma" else 0, 0.5, weight.shape))
-    found = model.attention_weights(tf.constant(SOURCE), tf.constant(TARGET))
+    computed = model.attention_weights(tf.constant(SOURCE), tf.constant(TARGET))
     expected = Reference(model).weights(SOURCE, TARGET)
     (b, s), t = SOURCE.shape, TARGET.shape[1]
     shapes = {"encoder": (2, 2, b, s, s), "decoder": (2, 2, b, t, t), "cross": (2, 2, b, t, s)}
     queries = {"encoder": SOURCE != 0, "decoder": TARGET != 0, "cross": TARGET != 0}
     for kind, shape in shapes.items():
-        weights = getattr(found, kind).numpy()
+        weights = getattr(computed, kind).numpy()
         assert (weights.shape, weights.dtype) == (shape, np.float32)
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
-        # Rows of padding have no meaning: what stands there depends on whether padding is computed.
+        # Rows of padding have no meaning: they depend on whether padding is computed.
         kept = np.broadcast_to(queries[kind][:, :, None], shape)
         np.testing.assert_allclose(weights[kept], expected[kind][kept], **CLOSE)
         if kind == "decoder":
             assert not np.triu(weights, 1).any()
         else:
             assert not weights[np.broadcast_to((SOURCE == 0)[:, None, :], shape)].any()
-    np.testing.assert_array_equal(found.cross, model.cross_attention(tf.constant(SOURCE), tf.constant(TARGET)))
+    np.testing.assert_array_equal(computed.cross, model.cross_attention(tf.constant(SOURCE), tf.constant(TARGET)))

@@ -5,8 +5,8 @@ import pytest
 
 from nmt.config.schema import ModelConfig
 from nmt.config.training import TrainingConfig
-from nmt.models.base import Blocks
 from nmt.models.build import build_model
+from nmt.models.layers.layer import Blocks
 from nmt.runtime import keras, tf
 from nmt.training.optimization import muon
 from nmt.training.optimization.muon import Muon
@@ -88,7 +88,7 @@ def test_each_block_moves_like_a_matrix_of_its_own(shape: tuple[int, int], block
 def test_heads_are_blocks_of_the_matrices_of_attention() -> None:
     sizes = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 16, "heads": 2, "head_size": 3}
     model = build_model(ModelConfig.model_validate(sizes), 20, 30, "float32")
-    blocks = {"/".join(v.path.split("/")[1:]): model.hidden_blocks(v) for v in model.trainable_variables}
+    blocks = {"/".join(v.path.split("/")[1:]): v.blocks for v in model.trainable_variables}
     for attention in ("encoder_1/attention", "decoder_1/self_attention", "decoder_1/cross_attention"):
         for name in ("query", "key", "value"):
             assert blocks[f"{attention}/{name}/kernel"] == Blocks(across=2)
@@ -135,6 +135,6 @@ def test_all_matrices_but_embeddings_and_the_output_layer_are_hidden(settings: d
     sizes = {"width": 8} if "architecture" in settings else {"d_model": 8, "d_ff": 16, "heads": 2}
     model = build_model(ModelConfig.model_validate({**settings, **sizes}), 20, 30, "float32")
     matrices = [variable for variable in model.trainable_variables if len(variable.shape) == 2]
-    others = {variable.path.split("/")[1] for variable in matrices if model.hidden_blocks(variable) is None}
+    others = {variable.path.split("/")[1] for variable in matrices if variable.blocks is None}
     assert others == left_out
-    assert all(model.hidden_blocks(v) is None for v in model.trainable_variables if len(v.shape) != 2)
+    assert all(v.blocks is None for v in model.trainable_variables if len(v.shape) != 2)
