@@ -29,6 +29,7 @@ from nmt.runs.directory import find_run
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
+from nmt.training.optimization.build import build_update
 from nmt.training.optimization.update import Batch, Update
 from nmt.version import version
 
@@ -141,7 +142,7 @@ def measure_model(
         seconds: measuring time, without building the model and warming up.
         report: called with each step.
     """
-    update, pipeline = Update.of(config, vocabulary), InputPipeline(config, train)
+    update, pipeline = build_update(config, vocabulary), InputPipeline(config, train)
     precision = runtime.resolve_precision(config.decoding.precision)
     model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision, trained=True)
     model.set_weights(update.model.get_weights())

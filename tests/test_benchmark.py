@@ -15,7 +15,7 @@ from nmt.decoding.search import Hypotheses
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 
 
 def nmt_bench(folder: Path, arguments: str) -> Outcome:
@@ -110,7 +110,7 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
         "training": {"batch_size": 4, "micro_batches": 2},
     })  # fmt: skip
     split, sizes = generate_split(10, 20, seed=1), {"source": 20, "target": 20}
-    update = Update.of(config, sizes)
+    update = build_update(config, sizes)
     work = training_work(update, InputPipeline(config, split), sizes, 0.0)
     read, written = split.source.lengths + 1 + config.model.reads_bos, split.target.lengths + 1
     for _ in range(2):

@@ -28,7 +28,7 @@ WEIGHTS, OPTIMIZER, METRICS, MANIFEST = "weights.safetensors", "optimizer.safete
 OPTIMIZER_OF_FORMAT_1 = "learner.safetensors"
 
 
-class Progress(Record):
+class TrainingProgress(Record):
     """Where a run stands between two steps, and what the last bits of its result depend on."""
 
     model_config = ConfigDict(frozen=False)
@@ -54,7 +54,7 @@ class CheckpointManifest(Record):
 
     format: Literal[2] = 2
     """Number of this format."""
-    loop: Progress
+    loop: TrainingProgress
     """Where the run stands."""
     files: dict[str, str]
     """SHA-256 of each file beside it, by name."""
@@ -67,7 +67,7 @@ def _digest(loop: dict[str, Any], files: dict[str, str], format_: int) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """All that a step changes."""
 
     weights: Arrays
@@ -81,11 +81,11 @@ class State(NamedTuple):
 class Checkpoint(NamedTuple):
     """Content of a checkpoint."""
 
-    progress: Progress
+    progress: TrainingProgress
     """Where the run stands."""
     metrics: bytes
     """Metrics file up to there."""
-    state: State
+    state: TrainingState
     """All that the next step changes."""
 
 
@@ -124,7 +124,7 @@ def _link(saved: SavedWeights, path: Path) -> str:
     return saved.checksum
 
 
-def restore_newest(run: Run, restore: Callable[[State], None]) -> tuple[Checkpoint | None, list[str]]:
+def restore_newest(run: Run, restore: Callable[[TrainingState], None]) -> tuple[Checkpoint | None, list[str]]:
     """Restore the newest checkpoint that can be used.
 
     Args:
@@ -180,7 +180,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
         raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one recorded when it was saved.")
     weights = read_arrays(folder / WEIGHTS, manifest.files[WEIGHTS])
     arrays = read_arrays(folder / optimizer, manifest.files[optimizer])
-    return Checkpoint(manifest.loop, metrics, State(weights, arrays, manifest.loop.totals))
+    return Checkpoint(manifest.loop, metrics, TrainingState(weights, arrays, manifest.loop.totals))
 
 
 def _read_manifest(path: Path, step: int) -> CheckpointManifest:

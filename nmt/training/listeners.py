@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, Sample, SampleMetrics, StepMetrics, StepValidation
-from nmt.training.optimization.gradient_sums import Sums
+from nmt.training.optimization.totals import TokenTotals
 
 
 class StepEvent(NamedTuple):
     """A step that was taken."""
 
-    totals: Sums | None
-    """Sums over the epoch so far, if a listener needed them at this step."""
+    totals: TokenTotals | None
+    """TokenTotals over the epoch so far, if a listener needed them at this step."""
     seconds: float
     """Training time of the epoch so far."""
     metrics: StepMetrics | None

@@ -18,7 +18,6 @@ from nmt.tokenizers.base import tag_id
 from nmt.tokenizers.sentences import are_single
 from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
-from nmt.version import version
 
 # Keys that may change when a run resumes: its length, and what is reported and kept of it. Any other key makes another
 # experiment.
@@ -48,14 +47,6 @@ class RunPlan(Record):
     def directory(self) -> Run:
         """The run's directory, which a new run does not have yet."""
         return Run(RUNS / self.run)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What must be equal on all hosts, by name."""
-        versions = {name: runtime.environment()[name] for name in ("tensorflow", "keras")}
-        settings = self.config.model_dump(mode="json")
-        keys = {f"{section}.{key}": str(value) for section, keys in settings.items() for key, value in keys.items()}
-        return {"nmt": version(), **versions, "run": self.run, "dataset": self.fingerprint, **keys}
 
 
 def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = None) -> RunPlan:

@@ -11,7 +11,7 @@ from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import remove_abandoned
-from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
 
 
@@ -19,7 +19,7 @@ class Saver:
     """Writer of a run's files, inside a ``with`` block; leaving the block waits for the file being written."""
 
     def __init__(
-        self, run: Run, config: TrainingConfig, saved: Progress | None, metrics: bytes, *, writes: bool = True
+        self, run: Run, config: TrainingConfig, saved: TrainingProgress | None, metrics: bytes, *, writes: bool = True
     ) -> None:
         """Take the run, the training section, and the checkpoint that the run resumes from, if any.
 
@@ -55,7 +55,7 @@ class Saver:
         self._thread.shutdown()
 
     @property
-    def saved(self) -> Progress | None:
+    def saved(self) -> TrainingProgress | None:
         """Where the newest checkpoint on disk stands, once none is being written; None: there is none."""
         if self._saving:
             wait([self._saving])

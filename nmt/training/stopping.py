@@ -12,7 +12,7 @@ from nmt.runs.weights import average_files, average_weights, check_same_model, s
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import refuse_existing
 from nmt.storage.names import check_name
-from nmt.training.checkpoints import Progress
+from nmt.training.checkpoints import TrainingProgress
 from nmt.training.interrupts import never_stop
 from nmt.training.validation import MakeDecode, Validator
 
@@ -27,14 +27,14 @@ def stopped_early(validations: Validations, config: TrainingConfig) -> bool:
     return config.patience is not None and validations_since_best(validations, config.best_by) >= config.patience
 
 
-def is_trained(progress: Progress, validations: Validations, config: TrainingConfig) -> bool:
+def is_trained(progress: TrainingProgress, validations: Validations, config: TrainingConfig) -> bool:
     """Return whether no epoch is left to train."""
     if progress.epoch >= config.epochs:
         return True
     return progress.steps_in_epoch == 0 and stopped_early(validations, config)
 
 
-def epochs_to_average(progress: Progress, validations: Validations, config: TrainingConfig) -> list[int]:
+def epochs_to_average(progress: TrainingProgress, validations: Validations, config: TrainingConfig) -> list[int]:
     """Return the epochs whose weights the run's average is made of; none if the run has too few."""
     last = progress.epoch if stopped_early(validations, config) else config.epochs
     count = min(config.average_last, last // EPOCHS_FOR_EACH_AVERAGED)
@@ -46,7 +46,7 @@ def weights_to_keep(config: TrainingConfig) -> int | None:
     return None if config.max_to_keep is None else max(config.max_to_keep, config.average_last)
 
 
-def is_finished(run: Run, progress: Progress, validations: Validations, config: TrainingConfig) -> bool:
+def is_finished(run: Run, progress: TrainingProgress, validations: Validations, config: TrainingConfig) -> bool:
     """Return whether nothing is left to do, neither an epoch nor the average."""
     if not is_trained(progress, validations, config):
         return False

@@ -53,10 +53,6 @@ $ nmt train  => No dataset is prepared in data/ yet
 $ nmt train --run ../up  => '../up' cannot be the name of a run
 # Hosts.
 $ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which up to K hosts share?
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1", "c:1"]}}
-$ nmt train --set training.micro_batches=2  => There are 3 hosts, and training.micro_batches is 2
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
-$ nmt train --run short --minutes 5 --set training.micro_batches=2  => --minutes 5 measures the speed of one machine
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "a:1"]}}
 $ nmt train  => TF_CONFIG has the address 'a:1' twice
 & variable SLURM_STEP_NUM_TASKS 2

@@ -190,18 +190,47 @@ def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: 
 
 
 @pytest.mark.slow
-def test_hosts_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
-    addresses = free_addresses(2)
+@pytest.mark.parametrize(
+    ("more", "has_dataset", "message"),
+    [
+        (["--set", "training.label_smoothing=0.2"], True, "training.label_smoothing 0.2 against nothing"),
+        ([], False, "dataset pairs missing or damaged against "),
+    ],
+)
+def test_hosts_that_differ_are_refused_before_anything_is_written(
+    prepared: Path, tmp_path: Path, more: list[str], has_dataset: bool, message: str
+) -> None:
+    addresses, settings = free_addresses(2), ["--run", "refused", *SHORT_RUN]
+    folder = prepared if has_dataset else tmp_path
     processes = [
-        start(prepared, "--run", "refused", *SHORT_RUN, *more, **told(addresses, rank))
-        for rank, more in enumerate(([], ["--set", "training.label_smoothing=0.2"]))
-    ]
+        start(prepared, *settings, **told(addresses, 0)), start(folder, *settings, *more, **told(addresses, 1))
+    ]  # fmt: skip
     for process in processes:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 2
         assert "nmt: Host 1 (" in errors
-        assert "training.label_smoothing 0.2 against 0.1" in errors
+        assert message in errors
     assert not (prepared / "checkpoints" / "refused").exists()
+
+
+@pytest.mark.slow
+def test_hosts_besides_the_chief_need_the_dataset_alone(prepared: Path, alone: Alone, tmp_path: Path) -> None:
+    """Without the configuration file, and when the run resumes without its folder; an error of the chief is theirs."""
+    (tmp_path / "data").symlink_to(prepared / "data")
+
+    def start_both(*arguments: str) -> list[subprocess.Popen[str]]:
+        addresses, settings = free_addresses(2), ["--run", "chief", *arguments]
+        return [start(folder, *settings, **told(addresses, rank)) for rank, folder in enumerate((prepared, tmp_path))]
+
+    assert finished(prepared, "chief", start_both(*SHORT_RUN)) == alone(*SHORT_RUN)
+    resumed = start_both()
+    outputs = [process.communicate(timeout=100)[0] for process in resumed]
+    assert "Run chief is finished: 1 epochs" in outputs[0] and outputs[1] == ""
+    for process in start_both("--set", "training.label_smoothing=0.2"):
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 2
+        assert "nmt: Run 'chief' was started with other settings or data: training.label_smoothing" in errors
+    assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
 @pytest.mark.slow

@@ -1,16 +1,20 @@
 """Which run ``nmt train`` trains, by what was typed, and what it says and writes."""
 
+import contextlib
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import outcome, run_nmt
 
+from nmt.cluster.group import Group
+from nmt.cluster.hosts import Hosts
 from nmt.config.loading import load_config
 from nmt.data.dataset import open_dataset
-from nmt.errors import ConfigError, ConflictError
+from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.recipes import budget
 from nmt.recipes.budget import Speed
 from nmt.recipes.resolve import Request, resolve
@@ -90,6 +94,49 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
         with pytest.raises(ConflictError, match=r"Another process has changed run .* since this one read it"):
             stale.trainer()
     assert before == outcome(run) == outcome(find_run("new"))
+
+
+class TwoHosts(Group):
+    """The group of two hosts as one of them sees it. The chief's messages are kept for the other."""
+
+    messages: ClassVar[list[bytes]] = []
+
+    def __init__(self, hosts: Hosts, warn: Callable[[str], None]) -> None:
+        super().__init__(None, warn)
+        self.hosts, self.rank, self.count, self.is_chief = hosts, hosts.rank, 2, hosts.rank == 0
+
+    def agree(self, facts: dict[str, str], environment: dict[str, str] | None = None) -> None:
+        """Both are in this process."""
+
+    def gather_bytes(self, content: bytes) -> list[bytes]:
+        if self.is_chief:
+            self.messages.append(content)
+            return [content, b"null"]
+        return [self.messages.pop(0), content]
+
+
+def test_the_chief_plans_for_a_host_that_has_the_dataset_alone(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.cluster.group.Group", TwoHosts)
+    addresses = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": %s}}'
+    requests = [
+        (Request("base.yaml", "new", overrides=["training.micro_batches=2"]), None),
+        (Request("base.yaml", "new"), "There are 2 hosts, and training.micro_batches is 1"),
+        (Request("ghost.yaml"), "There is no configuration 'ghost.yaml'"),
+        (Request(minutes=5, overrides=["training.micro_batches=2"]), "--minutes 5 measures the speed of one machine"),
+    ]
+    (tmp_path / "data").symlink_to(here / "data")
+    for request, failure in requests:
+        plans = []
+        for rank, folder in enumerate((here, tmp_path)):
+            monkeypatch.chdir(folder)
+            monkeypatch.setenv("TF_CONFIG", addresses % rank)
+            with pytest.raises(NmtError, match=failure) if failure else contextlib.nullcontext():
+                resolved = resolve(request)
+                assert resolved.is_chief == (rank == 0)
+                plans.append(resolved.plan.model_dump())
+        assert not plans or plans[0] == plans[1]
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_it_is_the_average_that_training_ends_with(run: Run, dataset: Dataset) -
 def test_an_average_asked_for_stands_until_training_goes_on(run: Run, dataset: Dataset) -> None:
     asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
     assert run.average() == asked_for
-    assert trainer_of(run.name, CONFIG, dataset).is_finished
+    assert trainer_of(run.name, CONFIG, dataset).is_finished()
     longer = tiny(**{**SETTINGS, "epochs": 9})
     again = train("run", longer, dataset, decode=ValidationDecoder(longer, dataset)).run.average()
     assert again is not None

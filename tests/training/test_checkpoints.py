@@ -26,8 +26,8 @@ from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import (
     Checkpoint,
-    Progress,
-    State,
+    TrainingProgress,
+    TrainingState,
     read_checkpoint,
     restore_newest,
     save_checkpoint,
@@ -82,16 +82,16 @@ def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
 def restore(run: Run, model: keras.Model, optimizer: Adam) -> tuple[Checkpoint | None, list[str]]:
     """Restore the newest checkpoint into model and optimizer."""
 
-    def load(state: State) -> None:
+    def load(state: TrainingState) -> None:
         set_weights(model, state.weights)
         optimizer.restore(state.optimizer)
 
     return restore_newest(run, load)
 
 
-def progress(step: int) -> Progress:
+def progress(step: int) -> TrainingProgress:
     """Return where a run stands whose epochs are of one step."""
-    return Progress(
+    return TrainingProgress(
         epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
         environment={"tensorflow": "2"},
     )  # fmt: skip
@@ -101,7 +101,7 @@ def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, step=step))
-    state = State(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
+    state = TrainingState(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
     content = Checkpoint(progress(step), run.metrics_path.read_bytes(), state)
     save_checkpoint(run, content, saved)
 

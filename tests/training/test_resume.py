@@ -24,8 +24,8 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, checksum
 from nmt.training.estimate import estimate
 from nmt.training.interrupts import StopRequested
+from nmt.training.optimization.build import build_update
 from nmt.training.optimization.nonfinite import LossScale
-from nmt.training.optimization.update import Update
 
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
@@ -210,7 +210,7 @@ def test_going_on_under_another_tensorflow_is_noted_once(
 @pytest.mark.slow
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
-    weights = weights_of(Update.of(tiny(seed=2), dataset.manifest.vocabulary).model)
+    weights = weights_of(build_update(tiny(seed=2), dataset.manifest.vocabulary).model)
     save_weights(first, weights, 3)
     # Word vectors and averages are what a fresh run begins with.
     config = tiny(start_from="first:3", initial_embeddings="cooccurrence", ema_decay=0.9)

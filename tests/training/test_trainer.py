@@ -19,12 +19,12 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum
-from nmt.training.checkpoints import Checkpoint, Progress, State, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, save_checkpoint
 from nmt.training.divergence import diverged
 from nmt.training.estimate import bytes_to_write, estimate
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 from nmt.training.saver import Saver
 from nmt.training.stopping import epochs_to_average
 from nmt.training.trainer import Trainer
@@ -57,11 +57,11 @@ def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: 
     settings = {"epochs": 9, "best_by": "bleu", "decode_validation": 5, "max_to_keep": 1, "average_last": 1}
     config = tiny(**settings, patience=2)
     trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
-    assert trainer.is_finished
+    assert trainer.is_finished()
     assert trainer.progress.epoch == 4
     assert trainer.run.best() == 2
     assert trainer.run.weights_epochs == [2, 4]
-    assert trainer_of("run", config, dataset).is_finished
+    assert trainer_of("run", config, dataset).is_finished()
     trainer = train("run", tiny(**settings, patience=4), dataset, decode=scores(2, 1))
     assert trainer.progress.epoch == 6
 
@@ -112,7 +112,7 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
 @pytest.mark.parametrize("refused", [False, True])
 def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
     """Nobody is told of a checkpoint before its end: neither while it is written, nor if a full disk refuses it."""
-    written, first, second = threading.Event(), Progress(step=1), Progress(step=2)
+    written, first, second = threading.Event(), TrainingProgress(step=1), TrainingProgress(step=2)
 
     def slowly(*_: object) -> None:
         written.wait(60)
@@ -121,7 +121,7 @@ def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("nmt.training.saver.save_checkpoint", slowly)
     with Saver(Run(tmp_path), tiny().training, first, b"") as saver:
-        saver.save(Checkpoint(second, b"", State({}, {}, second.totals)), None, [])
+        saver.save(Checkpoint(second, b"", TrainingState({}, {}, second.totals)), None, [])
         threading.Timer(0.2, written.set).start()
         assert saver.saved == (first if refused else second) and written.is_set()
         message = str(diverged("loss", saver.saved, saver.config))
@@ -134,7 +134,7 @@ def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, micro_batches: int) -> None:
     config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, micro_batches=micro_batches)
-    update = Update.of(config, dataset.manifest.vocabulary)
+    update = build_update(config, dataset.manifest.vocabulary)
     groups = list(InputPipeline.of(config, dataset).step_batches(1))
     update.take(groups[0], 0.01, 1)
     state, averages = update.state(), update.weights
@@ -154,8 +154,8 @@ def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset:
     update.take(groups[0], 0.01, 4)  # what they were taken from may be changed, they not
     assert digests() == before
     assert len({batch[0].shape for group in groups for batch in group}) > 1, "one trace serves all shapes"
-    counts = [one.experimental_get_tracing_count() for one in (update._step, update._add, update._apply)]
-    assert counts == ([1, 0, 0] if micro_batches == 1 else [0, 1, 1])
+    graphs = [update._step] if micro_batches == 1 else [update._add, update._apply]
+    assert [graph.experimental_get_tracing_count() for graph in graphs] == [1] * len(graphs)
 
 
 def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     loss, accuracy, *_ = trainer.validator.validate(weights, lambda: None)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
     assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
-    assert trainer_of("run", config, dataset).is_finished
+    assert trainer_of("run", config, dataset).is_finished()
     trainer.run.weights_path("average").unlink()  # as if it had been interrupted there
     again = train("run", config, dataset)
     assert again.run.average() == average
@@ -215,7 +215,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
 )
 def test_at_most_a_quarter_of_the_epochs_is_averaged(epochs: int, average_last: int, averaged: int) -> None:
     config = tiny(epochs=epochs, average_last=average_last).training
-    assert epochs_to_average(Progress(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
+    assert epochs_to_average(TrainingProgress(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
 
 
 # --- a run of eight epochs that has learned

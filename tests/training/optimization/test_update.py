@@ -11,9 +11,9 @@ from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import tf
+from nmt.training.optimization.build import make_update
 from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam
-from nmt.training.optimization.update import Update
 
 V, NO_NUMBER, NO_SLOPE = 7, 8, 9  # target ids; a source id that makes the loss NaN; one that makes a gradient infinite
 
@@ -50,7 +50,7 @@ class Lesson:
 
     def __init__(self, compute_dtype: str = "float32", **settings: Any) -> None:
         self.model = Bigrams(compute_dtype)
-        self.update = Update(self.model, TrainingConfig(**settings))
+        self.update = make_update(self.model, TrainingConfig(**settings))
 
     def learn(self, step: int, *source_ids: int) -> "Lesson":
         """Take a step from a batch for each source id; its number, from which its sentences follow, is that of a run.
