@@ -180,15 +180,15 @@ class Group:
         """Check that facts are equal on all hosts, and report differences of the environment.
 
         Args:
-            facts: what must be equal, by name: versions, arguments of the command, the dataset.
-            environment: what may differ, by name, but may change the last bits of a result.
+            facts: values that must be equal, by name: versions, arguments of the command, the dataset.
+            environment: values that may differ, by name, but may change the last bits of a result.
 
         Raises:
             ConflictError: naming a host that differs from the chief, and how.
         """
         gathered = self.gather_bytes(json.dumps([facts, environment or {}]).encode())
-        (chief_facts, chief_environment), *others = map(json.loads, gathered)
-        for rank, (host_facts, host_environment) in enumerate(others, start=1):
+        (chief_facts, chief_environment), *host_records = map(json.loads, gathered)
+        for rank, (host_facts, host_environment) in enumerate(host_records, start=1):
             if different := _differences(host_facts, chief_facts):
                 more = f" and {len(different) - MOST_DIFFERENCES} more" if len(different) > MOST_DIFFERENCES else ""
                 raise ConflictError(

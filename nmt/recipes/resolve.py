@@ -3,7 +3,6 @@
 With several hosts the chief makes the plan and sends it to the others, which need the dataset alone.
 """
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -130,14 +129,11 @@ def _plan_of_chief(
                 resolved = _plan(request, report, group.count)
             except NmtError as error:
                 failure = error
-        message = {
-            "plan": resolved.plan.model_dump_json() if resolved else None,
-            "failure": failure.message if failure else None,
-        }
-        message = json.loads(group.broadcast_bytes(json.dumps(message).encode()))
-        if message["failure"]:
-            raise failure or NmtError(message["failure"])
-        plan = RunPlan.model_validate_json(message["plan"])
+        message = group.broadcast_bytes(failure.message.encode() if failure else b"").decode()
+        if message:
+            raise failure or NmtError(message)
+        own_plan = resolved.plan.model_dump_json() if resolved else ""
+        plan = RunPlan.model_validate_json(group.broadcast_bytes(own_plan.encode()))
         group.agree({f"dataset {plan.dataset}": _fingerprint(plan.dataset)})
     return (resolved or Resolved(plan))._replace(group=group)
 

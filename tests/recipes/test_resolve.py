@@ -1,4 +1,4 @@
-"""Which run ``nmt train`` trains, by what was typed, and what it says and writes."""
+"""The plan that ``nmt train`` makes of its arguments, and what it prints and writes."""
 
 import contextlib
 import re
@@ -41,7 +41,7 @@ def plan_of(*request: Any, **more: Any) -> RunPlan:
     return resolve(Request(*request, **more), lambda _: None).plan
 
 
-def test_the_run_is_named_by_what_was_typed(here: Path) -> None:
+def test_the_arguments_name_the_run(here: Path) -> None:
     assert (plan_of("base.yaml", "mine").run, plan_of("base.yaml", "mine").recipe) == ("mine", None)
     resumed = plan_of(run="base")
     assert resumed.resumes and resumed.recipe is None and resumed.config == find_run("base").config()
@@ -67,7 +67,7 @@ def test_a_run_with_the_name_of_the_dataset_goes_on(
 
 
 def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(1.0, 10, 2.0))
+    monkeypatch.setattr(budget, "measure_speed", lambda *_: Speed(1.0, 10, 2.0))
     file = resolve(Request("base.yaml", "new", minutes=1))
     assert file.plan.config.training.epochs == 5 and "training.epochs is 5" in file.chosen[0]
     recipe = plan_of(run="new", minutes=1)
@@ -80,7 +80,7 @@ def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -
             plan_of(minutes=minutes)
 
 
-def test_a_run_that_another_process_has_changed_since_is_left_alone(
+def test_a_run_that_another_process_has_changed_since_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan is made before the lock is taken."""
@@ -91,13 +91,13 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
     shutil.copytree(run.folder, "checkpoints/new")
     before = outcome(run)
     for stale in (late, new):
-        with pytest.raises(ConflictError, match=r"Another process has changed run .* since this one read it"):
+        with pytest.raises(ConflictError, match=r"Another process has changed run .* since this process read it"):
             stale.trainer()
     assert before == outcome(run) == outcome(find_run("new"))
 
 
 class TwoHosts(Group):
-    """The group of two hosts as one of them sees it. The chief's messages are kept for the other."""
+    """Group of two hosts that run in turn in this process: the chief, then the other with the chief's messages."""
 
     messages: ClassVar[list[bytes]] = []
 
@@ -106,7 +106,7 @@ class TwoHosts(Group):
         self.hosts, self.rank, self.count, self.is_chief = hosts, hosts.rank, 2, hosts.rank == 0
 
     def agree(self, facts: dict[str, str], environment: dict[str, str] | None = None) -> None:
-        """Both are in this process."""
+        """Compare nothing: both hosts are this process."""
 
     def gather_bytes(self, content: bytes) -> list[bytes]:
         if self.is_chief:

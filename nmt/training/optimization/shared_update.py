@@ -33,7 +33,7 @@ class SharedUpdate(Update):
     """
 
     def __init__(self, model: Seq2SeqModel, config: TrainingConfig, optimizer: Adam | Muon, group: Group) -> None:
-        """Share the micro-batches of a step among the hosts, and those of this host among its devices.
+        """Share the micro-batches of a step among the hosts, and the share of this host among its devices.
 
         Args:
             model, config, optimizer: as for ``Update``.
