@@ -1,6 +1,6 @@
-"""Trains on logical processors, for a process of its own: ``python devices.py FOLDER CASE DEVICES``.
+"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES``.
 
-Writes weights and optimizer after five steps, the last of which is short, as ``CASE-DEVICES.npz``.
+It writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is short.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""TokenTotals of gradients: the order of the tree, zeros between steps, micro-batches that a short step lacks."""
+"""Sums of gradients: the order of the tree, zeros between steps, micro-batches that a short step lacks."""
 
 import numpy as np
 import pytest
