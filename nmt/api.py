@@ -169,14 +169,16 @@ def train(
 
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
-    resolved = resolve(Request(config, run, dataset, _overrides(set), minutes, allow_changes), report=lambda _: None)
+
+    def warn(note: object) -> None:
+        warnings.warn(str(note), stacklevel=4)
+
+    request = Request(config, run, dataset, _overrides(set), minutes, allow_changes)
+    resolved = resolve(request, lambda _: None, warn)
     from nmt.training.listeners import Listener  # loads TensorFlow, as has the plan
 
     if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
         raise NmtError("listeners has an object that is no nmt.training.listeners.Listener. Derive its class from it.")
-
-    def warn(note: object) -> None:
-        warnings.warn(str(note), stacklevel=4)
 
     for note in resolved.notes:
         warn(note)

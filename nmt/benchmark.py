@@ -1,11 +1,12 @@
-"""Speed of this machine: matrix products, training steps, search, and translation with a run and its exports.
+"""Benchmark of this machine: matrix products, training steps, search, and translation with a run and its exports.
 
-The clock of a shared or warm machine drifts, by a factor of two in bad cases. So what is compared is measured in turns,
-after a warm-up, and every figure is the median over the turns.
+The clock speed of a shared or warm machine drifts, in bad cases by a factor of two. So all workloads are measured in
+turns after a warm-up, and every figure is the median over the turns.
 """
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from nmt.runs.directory import find_run
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
+from nmt.training.optimization.build import build_update
 from nmt.training.optimization.update import Batch, Update
 from nmt.version import version
 
@@ -41,34 +43,34 @@ TRAINING, PRODUCTS, SEARCH = 0.5, 0.2, 0.3
 
 
 class Speed(DocumentedRecord):
-    """Speed of something that runs again and again. A rate that it does not have is null."""
+    """Speed of a workload. A rate that does not apply to it is null."""
 
     name: str
-    """What was measured and its precision, such as "step in float32"; with --run engine and search."""
+    """Workload and precision, such as "step in float32"; with --run engine and search."""
     seconds: float
-    """Time of a run: a product, a step, a batch translated, or with --run all sentences translated."""
+    """Seconds for a product, a step or a translated batch; with --run for all sentences."""
     seconds_range: tuple[float, float]
-    """Time of a run in the fastest and in the slowest turn."""
+    """Seconds in the fastest and in the slowest turn."""
     flops_per_second: float | None = None
-    """Floating-point operations a second: 2 n^3 of a product of two [n, n] matrices; of a training step those that its
-    real tokens need (see ``multiplications`` of the model section), two for each multiplication: it and an addition."""
+    """Floating-point operations a second. A product of two [n, n] matrices has 2 n^3. A training step has two for each
+    multiplication that its real tokens need (see ``multiplications`` of the model section)."""
     sentences_per_second: float | None = None
     """Sentences a second."""
     target_tokens_per_second: float | None = None
-    """Target tokens a second, eos included and padding not."""
+    """Target tokens a second, counting eos but no padding."""
 
 
 class BenchmarkReport(DocumentedRecord):
-    """All that ``nmt bench`` measures; with ``--json``, a key for each field."""
+    """Everything that ``nmt bench`` measures. ``--json`` prints a key for each field."""
 
     version: str
     """Version of nmt."""
     tensorflow: str
     """Version of TensorFlow."""
     device: str
-    """Device that computed."""
+    """Device that was measured."""
     configuration: Config
-    """Configuration, overrides included."""
+    """Configuration including overrides."""
     vocabulary: dict[str, int]
     """Number of ids by side."""
     parameters: int
@@ -76,85 +78,94 @@ class BenchmarkReport(DocumentedRecord):
     matmul: list[Speed]
     """Dense matrix products in each precision."""
     training: Speed
-    """Training steps, each from the request for its batches to the end of its work."""
+    """Training steps, timed from the request for a batch to the end of the step."""
     share_of_matmul: float | None
-    """Operations of training a second, as a share of those of products in its precision; null for an architecture that
-    counts none."""
+    """Operations a second in training relative to matrix products in the same precision; null for an architecture that
+    does not count its operations."""
     decoding: list[Speed]
-    """Searches with weights that are not trained, until each translation is as long as its reference."""
+    """Searches with untrained weights, which make each translation as long as its reference."""
 
 
-class Work(NamedTuple):
-    """Something whose speed is measured."""
+class Workload(NamedTuple):
+    """Computation whose speed is measured."""
 
     run: Callable[[], Any]
-    """Does it once, to the end."""
+    """Computes once, to the end."""
     counts: Callable[[Any], dict[str, float]]
-    """What a run has done, from what it returned, by names of ``Speed`` without "_per_second". It is not timed."""
+    """Function from the result of a run to what it has done, by names of ``Speed`` without "_per_second"; not timed."""
     seconds: float = 0.0
-    """Time for it in a turn; it runs at least once."""
+    """Seconds for the workload in a turn. It runs at least once."""
 
 
-def measure(works: Mapping[str, Work], turns: int, report: Callable[[str], None], warm_up: int = 1) -> list[Speed]:
-    """Run works in turns, in each turn each as often as fits into its time, and return their speeds.
+def measure(
+    workloads: Mapping[str, Workload], turns: int, report: Callable[[str], None], warm_up: int = 1
+) -> list[Speed]:
+    """Run workloads in turns and return their speeds.
 
     Args:
-        works: works by name.
+        workloads: workloads by name. In a turn each runs as often as fits into its time.
         turns: number of turns.
-        report: called with each step.
-        warm_up: number of runs of each work before, in which graphs are traced and memory is allocated.
+        report: is called with each step of the measurement.
+        warm_up: number of runs of each workload before, in which graphs are traced and memory is allocated.
     """
-    for name, work in works.items():
+    for name, workload in workloads.items():
         report(f"warming up {name}")
         for _ in range(warm_up):
-            work.run()
-    rates: dict[str, list[dict[str, float]]] = {name: [] for name in works}
+            workload.run()
+    rates: dict[str, list[dict[str, float]]] = {name: [] for name in workloads}
     for turn in range(1, turns + 1):
         report(f"turn {turn} of {turns}")
-        for name, work in works.items():
-            spent, counts = 0.0, list[dict[str, float]]()
-            while not counts or spent < work.seconds:
-                began = time.perf_counter()
-                result = work.run()
-                spent += time.perf_counter() - began
-                counts.append({"runs": 1, **work.counts(result)})
-            rates[name].append({f"{key}_per_second": sum(each[key] for each in counts) / spent for key in counts[0]})
+        for name, workload in workloads.items():
+            rates[name].append(_rates(workload))
     speeds = []
-    for name, by_turn in rates.items():
-        seconds = [1 / each.pop("runs_per_second") for each in by_turn]
-        medians = {key: float(np.median([each[key] for each in by_turn])) for key in by_turn[0]}
-        whole = float(np.median(seconds))
-        speeds.append(Speed(name=name, seconds=whole, seconds_range=(min(seconds), max(seconds)), **medians))
+    for name, turn_rates in rates.items():
+        seconds = [1 / turn.pop("runs_per_second") for turn in turn_rates]
+        medians = {key: float(np.median([turn[key] for turn in turn_rates])) for key in turn_rates[0]}
+        seconds_range = min(seconds), max(seconds)
+        speeds.append(Speed(name=name, seconds=float(np.median(seconds)), seconds_range=seconds_range, **medians))
     return speeds
+
+
+def _rates(workload: Workload) -> dict[str, float]:
+    """Run a workload for its time, and return what it has done in a second."""
+    seconds, counts = 0.0, Counter[str]()
+    while not counts or seconds < workload.seconds:
+        started = time.perf_counter()
+        result = workload.run()
+        seconds += time.perf_counter() - started
+        counts.update({"runs": 1, **workload.counts(result)})
+    return {f"{key}_per_second": count / seconds for key, count in counts.items()}
 
 
 def measure_model(
     config: Config, vocabulary: dict[str, int], train: Split, test: Split, seconds: float, report: Callable[[str], None]
 ) -> BenchmarkReport:
-    """Measure matrix products, training and search with a model that is not trained.
+    """Measure matrix products, training and search with an untrained model.
 
     Args:
-        config: configuration of the model, of its training and of its search.
+        config: configuration of the model, its training and its search.
         vocabulary: number of ids by side.
         train: sentence pairs to train on.
         test: sentence pairs to translate.
         seconds: measuring time, without building the model and warming up.
-        report: called with each step.
+        report: is called with each step of the measurement.
     """
-    update, pipeline = Update.of(config, vocabulary), InputPipeline(config, train)
+    update, pipeline = build_update(config, vocabulary), InputPipeline(config, train)
     precision = runtime.resolve_precision(config.decoding.precision)
     model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision, trained=True)
     model.set_weights(update.model.get_weights())
     precisions = list(dict.fromkeys(["float32", "bfloat16", update.model.compute_dtype]))
     turn = seconds / TURNS
-    works = dict(fastest_product(each, PRODUCTS * turn / len(precisions)) for each in precisions)
-    works[f"step in {update.model.compute_dtype}"] = training_work(update, pipeline, vocabulary, TRAINING * turn)
+    workloads = dict(fastest_product(dtype, PRODUCTS * turn / len(precisions)) for dtype in precisions)
+    workloads[f"step in {update.model.compute_dtype}"] = training_workload(
+        update, pipeline, vocabulary, TRAINING * turn
+    )
     for kind, beams in BEAMS.items():
         changes = {"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
         chosen = config.model_copy(update={"decoding": config.decoding.model_copy(update=changes)})
         engine = TensorFlowEngine(model, chosen)
-        works[f"{kind} in {model.compute_dtype}"] = search_work(engine, test, SEARCH * turn / len(BEAMS))
-    speeds = measure(works, TURNS, report, WARM_UP)
+        workloads[f"{kind} in {model.compute_dtype}"] = search_workload(engine, test, SEARCH * turn / len(BEAMS))
+    speeds = measure(workloads, TURNS, report, WARM_UP)
     products, training, decoding = speeds[: len(precisions)], speeds[len(precisions)], speeds[len(precisions) + 1 :]
     product = products[precisions.index(update.model.compute_dtype)]
     return BenchmarkReport(
@@ -165,33 +176,32 @@ def measure_model(
     )  # fmt: skip
 
 
-def fastest_product(precision: str, seconds: float) -> tuple[str, Work]:
-    """Return the product of two square matrices of the size with the highest rate, and its name."""
+def fastest_product(precision: str, seconds: float) -> tuple[str, Workload]:
+    """Return name and workload of the product of two square matrices, of the size with the highest rate."""
 
-    def product(size: int) -> Work:
+    def product(size: int) -> Workload:
         factors = [tf.cast(tf.random.stateless_normal([size, size], [0, n]), precision) for n in range(2)]
 
         def run() -> None:
             tf.matmul(*factors)
             tf.test.experimental.sync_devices()
 
-        return Work(run, lambda _: {"flops": 2 * size**3}, seconds)
+        return Workload(run, lambda _: {"flops": 2 * size**3}, seconds)
 
-    works = {f"{size} x {size} product in {precision}": product(size) for size in MATMUL_SIZES}
-    speeds = measure({name: work._replace(seconds=0.0) for name, work in works.items()}, TURNS, lambda _: None)
+    workloads = {f"{size} x {size} product in {precision}": product(size) for size in MATMUL_SIZES}
+    single_runs = {name: workload._replace(seconds=0.0) for name, workload in workloads.items()}
+    speeds = measure(single_runs, TURNS, lambda _: None)
     fastest = max(speeds, key=lambda speed: speed.flops_per_second or 0.0).name
-    return fastest, works[fastest]
+    return fastest, workloads[fastest]
 
 
-def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Work:
-    """Return the training step of ``nmt train``, epoch after epoch.
-
-    It keeps the learning rate of the first step.
-    """
+def training_workload(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Workload:
+    """Return the training step of ``nmt train``, epoch after epoch, with the learning rate of the first step."""
     config, rate = pipeline.config, pipeline.learning_rate(1)
-    # Backward, each factor of a product has its gradient by a product as large.
+    # In the backward pass, the gradient of each factor of a product is a product of the same size.
     passes = 3 * (2 if config.training.r_drop else 1)
-    batches, steps = itertools.chain.from_iterable(map(pipeline.step_batches, itertools.count(1))), itertools.count(1)
+    epochs, steps = itertools.count(1), itertools.count(1)
+    batches = itertools.chain.from_iterable(map(pipeline.step_batches, epochs))
 
     def run() -> list[Batch]:
         step_batches = next(batches)
@@ -202,20 +212,21 @@ def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str,
     def count(step_batches: list[Batch]) -> dict[str, float]:
         tokens = products = 0
         for source, target in step_batches:
-            for row, expected in zip(source.numpy(), target.numpy()[:, 1:], strict=True):
-                read, written = (int(np.count_nonzero(side != PAD)) for side in (row, expected))
-                tokens += written
-                products += config.model.multiplications(read, written, vocabulary["target"])
+            source_lengths = np.count_nonzero(source.numpy() != PAD, axis=1).tolist()
+            target_lengths = np.count_nonzero(target.numpy()[:, 1:] != PAD, axis=1).tolist()
+            tokens += sum(target_lengths)
+            for source_length, target_length in zip(source_lengths, target_lengths, strict=True):
+                products += config.model.multiplications(source_length, target_length, vocabulary["target"])
         return {"target_tokens": tokens, **({"flops": 2 * passes * products} if products else {})}
 
-    return Work(run, count, seconds)
+    return Workload(run, count, seconds)
 
 
-def search_work(engine: TensorFlowEngine, split: Split, seconds: float) -> Work:
-    """Return the translation of a batch of like length, of one batch of a split after the other.
+def search_workload(engine: TensorFlowEngine, split: Split, seconds: float) -> Workload:
+    """Return the translation of the batches of a split in turn, which contain sentences of similar length.
 
-    A translation may have as many tokens as its reference. An untrained model hardly ever ends a sentence, so that the
-    lengths are those of real translations.
+    A translation may have as many tokens as its reference. An untrained model hardly ever ends a sentence, so the
+    lengths are as in real translations.
     """
     config = engine.config
     plan = length_batches((split.source.lengths + 1).tolist(), config.decoding.batch_size)
@@ -229,7 +240,7 @@ def search_work(engine: TensorFlowEngine, split: Split, seconds: float) -> Work:
     def count(tokens: np.ndarray) -> dict[str, float]:
         return {"sentences": len(tokens), "target_tokens": int(np.count_nonzero(tokens != PAD))}
 
-    return Work(run, count, seconds)
+    return Workload(run, count, seconds)
 
 
 def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Speed]:
@@ -238,7 +249,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     Args:
         name: name of the run.
         turns: number of times that each engine translates.
-        report: called with each step.
+        report: is called with each step of the measurement.
 
     Raises:
         NotFoundError: if run, dataset or weights are missing.
@@ -246,20 +257,22 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     run = find_run(name)
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
     texts = read_lines(TextFile(dataset.text("test", "source")))
-    # By the folder: two exports can have the same number format, with and without a vocabulary map.
+    # Exports are told apart by their folder: two can have the same number format, with and without a vocabulary map.
     exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
     engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export
-        **{f"TensorFlow {each}": (each, None) for each in ("float32", "bfloat16")},
-        **{f"CTranslate2 {each.removeprefix(f'{CTRANSLATE2}-')}": (None, each) for each in exports},
+        **{f"TensorFlow {precision}": (precision, None) for precision in ("float32", "bfloat16")},
+        **{f"CTranslate2 {name.removeprefix(f'{CTRANSLATE2}-')}": (None, name) for name in exports},
     }
 
-    def count(found: list[Translation]) -> dict[str, float]:
-        return {"sentences": len(found), "target_tokens": sum(len(translation.ids) for translation in found)}
+    def count(translations: list[Translation]) -> dict[str, float]:
+        tokens = sum(len(translation.ids) for translation in translations)
+        return {"sentences": len(translations), "target_tokens": tokens}
 
-    works = {}
+    workloads = {}
     for engine, (precision, export) in engines.items():
         for kind, beams in BEAMS.items():
             decoding = {"beam_size": beams, "precision": precision}
             translator = load(run, decoding=decoding, export=export)
-            works[f"{engine}, {kind}"] = Work(partial(translator.translate_details, texts, scored=False), count)
-    return measure(works, turns, report)
+            translate = partial(translator.translate_details, texts, scored=False)
+            workloads[f"{engine}, {kind}"] = Workload(translate, count)
+    return measure(workloads, turns, report)

@@ -1,4 +1,4 @@
-"""The only import of TensorFlow and Keras: start-up, precision, seeds, memory, environment."""
+"""The only module that imports TensorFlow and Keras: start-up, precision, seeds, memory, environment."""
 
 import contextlib
 import functools
@@ -26,9 +26,9 @@ FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
 
 @contextlib.contextmanager
 def _without_start_up_messages() -> Iterator[None]:
-    """Hide what TensorFlow and its libraries write to standard error while loading; an exception shows it.
+    """Hide what TensorFlow and its libraries write to standard error while loading; show it if an exception occurs.
 
-    Their messages about missing GPUs and processor features come before any log setting takes effect.
+    Messages about missing GPUs and processor features come before any log setting takes effect.
     """
     sys.stderr.flush()
     with tempfile.TemporaryFile() as messages:
@@ -47,7 +47,7 @@ def _without_start_up_messages() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Set environment variables inside the block. After it the environment and filters of warnings are as before."""
+    """Set environment variables inside the block, then restore the environment and the filters of warnings."""
     before = dict(os.environ)
     os.environ.update(values)
     with warnings.catch_warnings():
@@ -60,9 +60,9 @@ def _environment(**values: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_matplotlib() -> Iterator[None]:
-    """Hide matplotlib inside the block, unless it is loaded: Keras loads it to draw images, for a tenth of a start.
+    """Hide matplotlib inside the block unless it is loaded: Keras imports it to draw images, a tenth of the start time.
 
-    Only the command line does so. A program that uses nmt may want Keras to draw.
+    Only the command line hides it. A program that uses nmt may want Keras to draw.
     """
     hides = "nmt.cli.app" in sys.modules and "matplotlib" not in sys.modules
     if hides:
@@ -76,26 +76,26 @@ def _without_matplotlib() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Collect no garbage inside the block: of the many objects of modules hardly one is garbage.
+    """Switch the garbage collector off inside the block: hardly any of the modules' many objects is garbage.
 
-    The command line never looks for garbage among them again. A program that uses nmt keeps its own collector.
+    The command line excludes these objects from later collections too. A program that uses nmt keeps its own settings.
     """
-    enabled = gc.isenabled()
+    is_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if "nmt.cli.app" in sys.modules:
             gc.freeze()
-        if enabled:
+        if is_enabled:
             gc.enable()
 
 
 @contextlib.contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """Seed Python's generator inside the block, if there is a seed; after it the generator is as it was.
+    """Seed Python's random generator inside the block if there is a seed, then restore the generator.
 
-    Keras draws from it a seed for each initializer, also for those of weights that are loaded.
+    Keras draws a seed from it for each initializer, even for weights that are loaded.
     """
     state = random.getstate()
     if seed is not None:
@@ -109,30 +109,30 @@ def seeded(seed: int | None) -> Iterator[None]:
 DRIVER = gpu.driver()
 if DRIVER is not None:
     gpu.load_libraries()
-# Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
-# Errors come as exceptions; other log messages are for developers of TensorFlow.
+# Keras reads its backend when it is first imported. A user's setting for other programs must not take effect here.
+# TensorFlow reports errors as exceptions; its log messages are for its developers.
 _LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
 with (
     _environment(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
-    seeded(None),  # modules of TensorFlow draw numbers
+    seeded(None),  # modules of TensorFlow draw random numbers
     _without_start_up_messages(),
     _without_matplotlib(),
     _without_collection(),
 ):
     import keras
     import tensorflow as tf
-    from threadpoolctl import threadpool_limits  # noqa: F401 - sets a variable of the environment
+    from threadpoolctl import threadpool_limits  # noqa: F401 - sets an environment variable
 
-    GPUS = tf.config.list_physical_devices("GPU")  # looking for them writes messages too
+    GPUS = tf.config.list_physical_devices("GPU")  # this writes messages too
 
-# The graph optimizer's remapping fuses a matrix product with the addition of its bias to an operation that computes
-# bfloat16 without the processor's matrix units: three times as slow as product and sum apart.
+# The graph optimizer's remapping fuses a matrix product and the addition of its bias. The fused operation computes
+# bfloat16 without the processor's matrix units and takes three times as long as both operations apart.
 tf.config.optimizer.set_experimental_options({"remapping": False})
 if GPUS:
     tf.config.experimental.enable_op_determinism()
     tf.config.experimental.enable_tensor_float_32_execution(False)  # its products have 10 bits of mantissa
-    for _each in GPUS:
-        tf.config.experimental.set_memory_growth(_each, True)
+    for _gpu in GPUS:
+        tf.config.experimental.set_memory_growth(_gpu, True)
 
 
 def devices() -> list[str]:
@@ -141,44 +141,45 @@ def devices() -> list[str]:
 
 
 def on_host() -> contextlib.AbstractContextManager[None]:
-    """Place the operations of the block on the processor: integers that decide about shapes, and seeds.
+    """Place the operations of the block on the CPU: integers that determine shapes, and seeds.
 
-    A GPU would compute them no faster, and the processor would wait for each.
+    A GPU would not compute them faster, and the CPU would wait for each result.
     """
-    eager = not GPUS and tf.executing_eagerly()
-    return contextlib.nullcontext() if eager else tf.device("CPU:0")
+    is_eager = not GPUS and tf.executing_eagerly()
+    return contextlib.nullcontext() if is_eager else tf.device("CPU:0")
 
 
 def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
-    """Return the compute precision: for "auto" bfloat16 on hardware that is faster with it, else float32."""
+    """Return the compute precision. "auto" is bfloat16 on hardware that is faster with it, else float32."""
     if precision != "auto":
         return precision
     if GPUS:
         return "bfloat16" if _capability() >= FIRST_GPU_WITH_BFLOAT16 else "float32"
-    # Intel's processors with avx512_bf16 alone multiply bfloat16 slower than float32: training took 1.55 times as long.
-    words = set(_cpuinfo().split())
-    return "bfloat16" if "amx_bf16" in words or {"avx512_bf16", "AuthenticAMD"} <= words else "float32"
+    # Intel processors with avx512_bf16 but no amx_bf16 multiply bfloat16 slower than float32: training took 1.55 times
+    # as long.
+    flags = set(_cpuinfo().split())
+    return "bfloat16" if "amx_bf16" in flags or {"avx512_bf16", "AuthenticAMD"} <= flags else "float32"
 
 
 def _cpuinfo() -> str:
-    """Return what Linux says about the processor; "" on another system."""
+    """Return the content of /proc/cpuinfo; "" on systems other than Linux."""
     path = Path("/proc/cpuinfo")
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 SLOW_STRIDES = not GPUS and {"avx2", "avx512f"} & set(_cpuinfo().split()) == {"avx2"}
-"""Whether some products of float32 are slow on this processor, one without AVX-512: see ``transposed_product``."""
+"""Whether this processor has no AVX-512, so that some float32 products are slow (see ``transposed_product``)."""
 
 
 def threads() -> int:
-    """Return the number of threads within an operation, on which sums and so the last bits of a result may depend."""
+    """Return the number of threads of an operation. Sums, and so the last bits of a result, may depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return tf.config.threading.get_intra_op_parallelism_threads() or cores
 
 
 @functools.cache
 def environment() -> dict[str, str]:
-    """Return versions, device, processor and threads, on which the last bits of a result depend."""
+    """Return versions, device, processor and threads: the last bits of a result depend on them."""
     lines = _cpuinfo().split("\n")
     processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return {
@@ -188,7 +189,7 @@ def environment() -> dict[str, str]:
 
 
 def device() -> str:
-    """Return the device of computations in words."""
+    """Return a description of the device that computes."""
     if not GPUS:
         return f"{os.cpu_count()} CPU cores"
     return f"{len(GPUS)} x {_model()}, driver {DRIVER or 'unknown'}"
@@ -204,7 +205,7 @@ def _model() -> str:
 
 
 def gpu_note() -> str | None:
-    """Return in words why a GPU of this machine is not used, or starts slowly; None: nothing is to be said."""
+    """Return a message about a GPU of this machine that is not used or starts slowly; None if there is none."""
     if not GPUS:
         return None if DRIVER is None else (
             f"Note: this machine has an NVIDIA driver{DRIVER and f' ({DRIVER})'}, but TensorFlow sees no GPU and "
@@ -213,7 +214,7 @@ def gpu_note() -> str | None:
             "this note."
         )  # fmt: skip
     kernels = tf.sysconfig.get_build_info().get("cuda_compute_capabilities") or []
-    newest = max((divmod(int(each.rpartition("_")[2]), 10) for each in kernels), default=(99, 0))
+    newest = max((divmod(int(kernel.rpartition("_")[2]), 10) for kernel in kernels), default=(99, 0))
     return None if _capability()[0] <= newest[0] else (  # kernels serve later minor versions too
         f"Note: this is an {_model()}, and TensorFlow {tf.__version__} has kernels up to {newest[0]}.{newest[1]}. The "
         "driver compiles them at the first start, which may take half an hour, and keeps them. Set "
@@ -222,17 +223,17 @@ def gpu_note() -> str | None:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes; None where the system does not say."""
+    """Return the peak memory of this process in bytes; None if the system does not tell."""
     if resource is None:
         return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the bytes that this process may still take; None where the system does not say.
+    """Return the bytes that this process may still allocate; None if the system does not tell.
 
-    They are those of the first GPU, or the least of what the machine, the control groups of this process and its limit
-    of address space (``ulimit -v``) leave.
+    With a GPU this is the free memory of the first GPU. Otherwise it is the least of what the machine, the control
+    groups of this process and its address-space limit (``ulimit -v``) leave.
 
     Args:
         proc: folder of process information of the Linux kernel.
@@ -241,23 +242,23 @@ def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
     if GPUS:
         return gpu.free_memory()
     try:
-        found = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
+        limits = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
-            found.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
+            limits.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
     except (AttributeError, OSError, ValueError, KeyError):
         return None
-    return max(0, min(found))
+    return max(0, min(limits))
 
 
 def _kilobytes(path: Path, name: str) -> int:
-    """Return an entry "Name:  123 kB" of a file in bytes."""
+    """Return the bytes of an entry "Name:  123 kB" of a file."""
     entries = dict(line.split(":", 1) for line in path.read_text(encoding="utf-8").splitlines())
     return int(entries[name].split()[0]) * 1024
 
 
 def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
-    """Yield what each control group with a limit, of version 1 or 2, leaves of it."""
+    """Yield the free bytes of each control group that has a limit, in version 1 or 2 of control groups."""
     for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -268,11 +269,11 @@ def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
         else:
             continue
         folder = root / path.lstrip("/")
-        # In a container the group is mounted as the root, whatever its path is outside.
+        # In a container the group is mounted as the root, whatever its path outside is.
         groups = [group for group in {folder, *folder.parents, root} if group.is_relative_to(root)]
         for group in groups:
             most = (group / limit).read_text().strip() if (group / limit).exists() else "max"
             if most.isdecimal() and int(most) < 2**60:
                 stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-                # Files in the cache are given up when memory is short.
+                # The kernel drops cached files when memory is short.
                 yield int(most) - int((group / used).read_text()) + int(stat[cached])

@@ -16,7 +16,8 @@ from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.runtime import tf
 from nmt.training import input_pipeline
-from nmt.training.optimization.update import Batch, Update
+from nmt.training.optimization.build import build_update
+from nmt.training.optimization.update import Batch
 
 MODELS: list[dict[str, Any]] = [
     {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2},
@@ -48,9 +49,9 @@ def main() -> None:
     digest, data = hashlib.sha256(), batches()
     for model in MODELS:
         config = Config.model_validate({"model": model, "training": TRAINING, "decoding": {"beam_size": 3}})
-        update = Update.of(config, VOCABULARY)
+        update = build_update(config, VOCABULARY)
         update.take(data[:2], 1e-2, 1)
-        resumed = Update.of(config, VOCABULARY)
+        resumed = build_update(config, VOCABULARY)
         resumed.restore(update.state())
         for each in (update, resumed):
             each.take(data[2:], 1e-2, 2)

@@ -20,7 +20,7 @@ from nmt.config.schema import Config
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.runtime import tf
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 from nmt.training.validation import Totals, make_validation_step
 
 VOCABULARY = {"source": 400, "target": 400}
@@ -82,7 +82,7 @@ def configured(model: dict[str, Any], **sections: Any) -> Config:
 def step(model: dict[str, Any], training: dict[str, Any]) -> Callable[[], None]:
     config = configured(model, training=training)
     with tf.device("CPU:1"):
-        update = Update.of(config, VOCABULARY)
+        update = build_update(config, VOCABULARY)
     with tf.device("CPU:0"):
         batches = [(tf.constant(rows()), tf.constant(rows()))] * config.training.micro_batches
     return lambda: update.take(batches, 1e-3, 1)
@@ -90,7 +90,7 @@ def step(model: dict[str, Any], training: dict[str, Any]) -> Callable[[], None]:
 
 def validation() -> Callable[[], None]:
     with tf.device("CPU:1"):
-        update, totals = Update.of(configured(SMALL, training={"precision": "bfloat16"}), VOCABULARY), Totals()
+        update, totals = build_update(configured(SMALL, training={"precision": "bfloat16"}), VOCABULARY), Totals()
     with tf.device("CPU:0"):
         batch = tf.constant(rows()), tf.constant(rows())
     return lambda: make_validation_step(update.model, totals)(*batch)
@@ -99,7 +99,7 @@ def validation() -> Callable[[], None]:
 def search(model: dict[str, Any], decoding: dict[str, Any], options: SearchOptions) -> Callable[[], None]:
     config = configured(model, decoding=decoding, training={"precision": "bfloat16"})
     with tf.device("CPU:1"):
-        engine = TensorFlowEngine(Update.of(config, VOCABULARY).model, config)
+        engine = TensorFlowEngine(build_update(config, VOCABULARY).model, config)
     return lambda: engine.search_batch(rows(), np.full(6, 12, np.int32), options)
 
 

@@ -29,7 +29,7 @@ PARTS: dict[str, str] = {
     "documents": "errors extras storage tokenizers",
     "evaluation": "errors message extras storage config interface tokenizers models runs data decoding text",
     "training": "errors storage config runtime cluster tokenizers models runs data",
-    "recipes": "errors extras config gpu cluster runs data evaluation training",
+    "recipes": "errors extras config gpu runtime cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors message extras storage config runtime tokenizers models runs data decoding evaluation",
     "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",

@@ -1,4 +1,4 @@
-"""``nmt bench`` as a user types it, and what its measures count. Nothing here looks at a time."""
+"""``nmt bench`` on the command line, and what its workloads count. No test depends on measured times."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from conftest import Outcome, run_nmt
 
 from nmt import benchmark
-from nmt.benchmark import BenchmarkReport, Work, measure, search_work, training_work
+from nmt.benchmark import BenchmarkReport, Workload, measure, search_workload, training_workload
 from nmt.cli.commands.bench import describe
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.token_arrays import generate_split
@@ -15,7 +15,7 @@ from nmt.decoding.search import Hypotheses
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 
 
 def nmt_bench(folder: Path, arguments: str) -> Outcome:
@@ -46,7 +46,7 @@ def test_the_report_agrees_with_itself(report_text: str) -> None:
         assert 10 < speed.target_tokens_per_second / speed.sentences_per_second < 25  # type: ignore[operator]
 
 
-def test_the_table_shows_what_was_measured(report_text: str) -> None:
+def test_the_table_shows_the_measurements(report_text: str) -> None:
     report = BenchmarkReport.model_validate_json(report_text)
     text = describe(report, "generated ids")
     for speed in [*report.matmul, report.training, *report.decoding]:
@@ -63,20 +63,20 @@ def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
     assert "\ngreedy in float32 " in text
 
 
-def test_works_run_in_turns_and_each_rate_is_the_median_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workloads_run_in_turns_and_a_rate_is_the_median_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ran = [0.0], []
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: clock[0])
 
-    def work(name: str, seconds: list[float], time: float) -> Work:
+    def workload(name: str, seconds: list[float], time: float) -> Workload:
         def run() -> float:
             ran.append(name)
             clock[0] += seconds[min(ran.count(name), len(seconds)) - 1]
             return 6.0
 
-        return Work(run, lambda amount: {"target_tokens": amount}, time)
+        return Workload(run, lambda amount: {"target_tokens": amount}, time)
 
-    works = {"quick": work("quick", [9, 1, 1, 2, 2, 3, 3], 1.5), "slow": work("slow", [9, 5], 0.0)}
-    quick, slow = measure(works, 3, lambda _: None)
+    workloads = {"quick": workload("quick", [9, 1, 1, 2, 2, 3, 3], 1.5), "slow": workload("slow", [9, 5], 0.0)}
+    quick, slow = measure(workloads, 3, lambda _: None)
     assert ran == ["quick", "slow", *["quick", "quick", "slow"] + ["quick", "slow"] * 2]
     assert (quick.seconds, quick.seconds_range, quick.target_tokens_per_second) == (2, (1, 2), 3)
     assert (slow.seconds, slow.target_tokens_per_second, slow.flops_per_second) == (5, 6 / 5, None)
@@ -87,7 +87,7 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     seen = []
 
     class Scripted:
-        """In the place of an engine."""
+        """Stands in for an engine."""
 
         config = Config(decoding=DecodingConfig(batch_size=8))
 
@@ -96,28 +96,28 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
             tokens = np.where(np.arange(limits.max()) < limits[:, np.newaxis], 7, PAD)
             return Hypotheses(tf.constant(tokens)[:, tf.newaxis], tf.zeros([len(tokens), 1]))
 
-    work = search_work(Scripted(), split, 0.0)  # type: ignore[arg-type]
-    counts = [work.counts(work.run()) for _ in range(4)]
+    workload = search_workload(Scripted(), split, 0.0)  # type: ignore[arg-type]
+    counts = [workload.counts(workload.run()) for _ in range(4)]
     wanted = sorted(zip((split.source.lengths + 2).tolist(), (split.target.lengths + 1).tolist(), strict=True))
     assert sorted(seen) == wanted
     assert sum(count["sentences"] for count in counts) == 30
     assert sum(count["target_tokens"] for count in counts) == sum(limit for _, limit in wanted)
 
 
-def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> None:
+def test_a_training_workload_takes_all_batches_of_epoch_after_epoch() -> None:
     config = Config.model_validate({
         "model": {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 1},
         "training": {"batch_size": 4, "micro_batches": 2},
     })  # fmt: skip
     split, sizes = generate_split(10, 20, seed=1), {"source": 20, "target": 20}
-    update = Update.of(config, sizes)
-    work = training_work(update, InputPipeline(config, split), sizes, 0.0)
+    update = build_update(config, sizes)
+    workload = training_workload(update, InputPipeline(config, split), sizes, 0.0)
     read, written = split.source.lengths + 1 + config.model.reads_bos, split.target.lengths + 1
     for _ in range(2):
-        steps = [work.run() for _ in range(2)]
+        steps = [workload.run() for _ in range(2)]
         assert [len(batches) for batches in steps] == [2, 1]
-        counts = [work.counts(batches) for batches in steps]
-        assert sum(each["target_tokens"] for each in counts) == (split.target.lengths + 1).sum()
+        counts = [workload.counts(batches) for batches in steps]
+        assert sum(count["target_tokens"] for count in counts) == (split.target.lengths + 1).sum()
         products = sum(config.model.multiplications(int(s), int(t), 20) for s, t in zip(read, written, strict=True))
-        assert sum(each["flops"] for each in counts) == 3 * 2 * products
+        assert sum(count["flops"] for count in counts) == 3 * 2 * products
     assert update.optimizer.steps.numpy() == 4

@@ -55,7 +55,7 @@ from nmt.storage.arrays import read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.registry import load_tokenizer
-from nmt.training.checkpoints import CheckpointManifest, Progress, read_checkpoint
+from nmt.training.checkpoints import CheckpointManifest, TrainingProgress, read_checkpoint
 
 MINUTES = float(os.environ.get("NMT_FUZZ_MINUTES", "0"))
 EXAMPLES = 2_000 if MINUTES else 200  # between two looks at the clock
@@ -393,13 +393,13 @@ def state() -> list[bytes]:
     files = {"metrics.jsonl": sha256(folder / "metrics.jsonl")}
     for name in ("weights.safetensors", "optimizer.safetensors"):
         files[name] = write_arrays(folder / name, {"a": np.ones(3, np.float32)})
-    loop = Progress(
+    loop = TrainingProgress(
         epoch=1, step=3, steps_in_epoch=1, seconds=2.5, totals=(1.5, 1.0, 2.0), logged=(0, 0, 0), environment={"a": "b"}
     )
     return [signed(loop, files)]
 
 
-def signed(loop: Progress, files: dict[str, str]) -> bytes:
+def signed(loop: TrainingProgress, files: dict[str, str]) -> bytes:
     """Return the JSON of a state with its checksum."""
     checksum = hashlib.sha256(json.dumps([2, loop.model_dump(mode="json"), files], sort_keys=True).encode()).hexdigest()
     return CheckpointManifest(loop=loop, files=files, sha256=checksum).model_dump_json().encode()

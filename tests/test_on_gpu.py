@@ -21,6 +21,7 @@ from nmt.data.token_arrays import generate_split
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.runtime import tf
 from nmt.training.input_pipeline import batch_dataset
+from nmt.training.optimization.build import build_update
 from nmt.training.optimization.update import Update
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not runtime.GPUS, reason="TensorFlow sees no GPU")]
@@ -37,7 +38,7 @@ def figures() -> Iterator[dict[str, Any]]:
 
 
 def made(model: dict[str, Any], **training: Any) -> Update:
-    return Update.of(Config.model_validate({"model": model, "training": training}), VOCABULARY)
+    return build_update(Config.model_validate({"model": model, "training": training}), VOCABULARY)
 
 
 def batches(sentences: int, count: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Starting TensorFlow quietly, choosing a precision, free memory."""
+"""Start of TensorFlow without messages, choice of the precision, free memory."""
 
 import os
 import random
@@ -18,7 +18,7 @@ def imported(code: str, folder: Path, **environment: str) -> subprocess.Complete
     )  # fmt: skip
 
 
-def test_importing_is_silent_and_a_keras_backend_meant_for_other_work_does_not_reach_us(tmp_path: Path) -> None:
+def test_importing_is_silent_and_ignores_a_users_keras_backend(tmp_path: Path) -> None:
     code = (
         "runtime.tf.zeros(1); runtime.tf.function(lambda x: x + 1, jit_compile=True)(1.0); import os; "
         "print(runtime.keras.backend.backend(), *map(os.environ.get, ['KERAS_BACKEND', 'TF_CPP_MIN_LOG_LEVEL']))"
@@ -34,7 +34,7 @@ def test_only_the_command_line_keeps_matplotlib_from_keras(program: str) -> None
     assert (done.stdout, done.stderr) == (f"{program == 'nmt'}\n", "")
 
 
-def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> None:
+def test_a_failure_at_the_start_is_shown(tmp_path: Path) -> None:
     (tmp_path / "keras.py").write_text("import sys; print('the reason', file=sys.stderr); raise RuntimeError('broken')")
     done = imported("0", tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
     assert done.returncode == 1
@@ -58,7 +58,7 @@ def test_auto_follows_the_processor(vendor: str, flags: str, chosen: str, monkey
     assert (runtime.resolve_precision("float32"), runtime.resolve_precision("bfloat16")) == ("float32", "bfloat16")
 
 
-def test_a_seed_decides_initial_values_and_python_draws_on_as_before() -> None:
+def test_a_seed_determines_initial_values_and_python_draws_as_before() -> None:
     state, drawn = random.getstate(), []
     for seed in (1, 1, 2, None):
         with runtime.seeded(seed):

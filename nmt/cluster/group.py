@@ -1,8 +1,8 @@
 """The group of hosts that train a run: how they join, and what they exchange.
 
-They exchange sums of gradients, requests to stop, the state to begin with, and hashes of weights. Exchanges are
-TensorFlow's collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts call
-them in the same order. A process that is alone is a group of one, which exchanges nothing.
+They exchange the plan, the state to begin with, sums of gradients, requests to stop, and hashes of weights. Exchanges
+are TensorFlow's collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts
+call them in the same order. A process that trains alone is a group of one, which exchanges nothing.
 
 Shapes: W hosts, N floats of a bucket of gradients.
 """
@@ -28,13 +28,14 @@ from nmt.runtime import tf
 Arrays = dict[str, np.ndarray]
 KEY = 1
 BUCKET = 2**22
-"""Most floats exchanged at once, 16 MB, unless one matrix has more: as fast as any size, and small in memory."""
+"""Most floats exchanged at once (16 MB), unless a single matrix has more. No other size is faster, and this one takes
+little memory."""
 JOB = "worker"
 JOIN_SECONDS = 60
 STALL_SECONDS = 120.0
-"""Time after which a host that others wait for counts as stalled."""
+"""Seconds after which a host that keeps the others waiting counts as stalled."""
 MOST_DIFFERENCES = 3
-# TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM: no thread could end it.
+# TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM, so no thread could end it.
 WATCHDOG = """
 import os, select, signal, sys
 if not select.select([0], [], [], float(sys.argv[1]))[0]:  # the pipe closes once all have joined, or the process ends
@@ -44,18 +45,19 @@ if not select.select([0], [], [], float(sys.argv[1]))[0]:  # the pipe closes onc
 
 
 class HostLostError(NmtError):
-    """A host is gone or stalled; the others cannot go on."""
+    """A host is gone or stalled, so the others cannot go on."""
 
 
 class Group:
     """All hosts of a run, seen from one of them."""
 
     def __init__(self, hosts: Hosts | None = None, report: Callable[[str], None] = print) -> None:
-        """Join the others. No operation may have run in this process before.
+        """Join the other hosts. TensorFlow must not have run any operation in this process before.
 
         Args:
             hosts: the hosts; None: this process is alone.
-            report: is called with words about waiting, and about differences that change at most the last bits.
+            report: is called with messages about open ports, about waiting, and about differences between hosts that
+                change at most the last bits.
 
         Raises:
             NmtError: if a host does not come, or TensorFlow cannot join them.
@@ -66,8 +68,14 @@ class Group:
         self.is_chief = self.rank == CHIEF
         """Whether this process writes to disk and to the terminal."""
         if hosts:
+            if self.is_chief:
+                report(
+                    f"Note: {', '.join(hosts.addresses)} listen at these ports on all their networks. TensorFlow's "
+                    "exchanges are neither encrypted nor authenticated: whoever reaches a port can read and change "
+                    "them. Use a private network or a firewall."
+                )
             wait_for_all(hosts, report)
-            self._strategy = _join(hosts)  # as long as it lives, the processes are joined
+            self._strategy = _join(hosts)  # the processes are joined as long as it lives
             self._next_key = tf.Variable(0, dtype=tf.int32, trainable=False)
 
     def share(self, micro_batches: int) -> range:
@@ -75,13 +83,13 @@ class Group:
         return shares(range(micro_batches), self.count)[self.rank]
 
     def total(self, gradients: list[tf.Tensor], sums: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """Return the sums over the hosts' gradients, and over their sums float64 [3]; in a graph."""
+        """Return gradients and ``sums``, float64 [3], summed over the hosts; inside a graph."""
         if self.count == 1:
             return gradients, sums
         totals: list[tf.Tensor] = []
         for bucket in buckets([gradient.shape.num_elements() for gradient in gradients]):
             parts = gradients[bucket]
-            with tf.control_dependencies(totals[-1:]):  # one bucket after another, everywhere in the same order
+            with tf.control_dependencies(totals[-1:]):  # all hosts exchange the buckets in the same order
                 summed = self._sum(tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0))
             pieces = tf.split(summed, [part.shape.num_elements() for part in parts])
             totals += [tf.reshape(piece, part.shape) for piece, part in zip(pieces, parts, strict=True)]
@@ -89,13 +97,14 @@ class Group:
             return totals, tree_sum(tf.unstack(self.gather(sums)))
 
     def _sum(self, flat: tf.Tensor) -> tf.Tensor:
-        """Return the sum over the hosts of a vector float32 [N]."""
-        # Each host receives one slice of the vector from all, adds as the tree does, and sends its sum to all: about
-        # 2 N floats sent and received on any number of hosts. A gather of whole vectors sends (W - 1) N.
+        """Return the sum of a vector float32 [N] over the hosts."""
+        # Host r receives slice r of the vector from all hosts, adds in the order of the tree, and sends its sum to all.
+        # So a host sends and receives about 2 N floats, however many hosts there are. Gathering whole vectors would
+        # send (W - 1) N.
         size = flat.shape.num_elements()
         length = -(-size // self.count)
         slices = tf.reshape(tf.pad(flat, [[0, length * self.count - size]]), [self.count, length])
-        hint = "nccl" if runtime.GPUS else "auto"  # which goes through the processor
+        hint = "nccl" if runtime.GPUS else "auto"  # exchanges through the processor
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=slices, **self._exchange(), ordering_token=[], communication_hint=hint
         )
@@ -103,14 +112,17 @@ class Group:
         return tf.reshape(self.gather(own, hint), [-1])[:size]
 
     def _exchange(self) -> dict[str, object]:
-        """Return group, instance and time limit of the next exchange."""
+        """Return the arguments of the next exchange: group, instance and time limit."""
         instance = self._next_key.assign_add(1)
         return {
             "group_size": self.count, "group_key": KEY, "instance_key": instance, "timeout_seconds": STALL_SECONDS,
         }  # fmt: skip
 
     def gather(self, values: tf.Tensor, hint: str = "auto") -> tf.Tensor:
-        """Return the values [n] of all hosts by rank: [W, n]; float32, int64 or float64, in a graph or outside."""
+        """Return the values [n] of all hosts by rank: [W, n].
+
+        The values are float32, int64 or float64. It works inside and outside of graphs.
+        """
         if self.count == 1:
             return values[tf.newaxis]
         gathered = tf.raw_ops.CollectiveGatherV2(
@@ -119,35 +131,39 @@ class Group:
         return tf.ensure_shape(gathered, [self.count, *values.shape])
 
     def gather_bytes(self, content: bytes) -> list[bytes]:
-        """Return what each host has, by rank."""
+        """Return the content of each host, by rank."""
         lengths = self.gather(tf.constant([len(content)], tf.int64)).numpy()[:, 0].tolist()
-        # TensorFlow crashes on an exchange of nothing.
+        # At least 8 bytes, since TensorFlow crashes on an exchange of nothing.
         words = np.frombuffer(content.ljust(8 * (1 + max(lengths) // 8)), np.int64)
         rows = self.gather(tf.constant(words)).numpy()
         return [row.tobytes()[:length] for row, length in zip(rows, lengths, strict=True)]
 
+    def broadcast_bytes(self, content: bytes) -> bytes:
+        """Return the chief's content."""
+        return self.gather_bytes(content)[CHIEF]
+
     def broadcast(self, arrays: Arrays) -> Arrays:
-        """Return the chief's arrays; names, shapes and dtypes are the same on all hosts."""
+        """Return the chief's arrays. Names, shapes and dtypes must be the same on all hosts."""
         if self.count == 1:
             return arrays
-        found = {}
+        received = {}
         for name in sorted(arrays):
             array = np.asarray(arrays[name])
-            # As int32, so that no bits are lost and every dtype is carried; the dtypes have 4 or 8 bytes.
+            # Sent as int32, which keeps the bits of every dtype of 4 or 8 bytes.
             words = np.ascontiguousarray(array).reshape([-1]).view(np.int32)
             if self.is_chief:
-                sent = tf.raw_ops.CollectiveBcastSendV2(input=tf.constant(words), **self._exchange())
+                exchanged = tf.raw_ops.CollectiveBcastSendV2(input=tf.constant(words), **self._exchange())
             else:
-                sent = tf.raw_ops.CollectiveBcastRecvV2(shape=[len(words)], T=tf.int32, **self._exchange())
-            found[name] = sent.numpy().view(array.dtype).reshape(array.shape)
-        return found
+                exchanged = tf.raw_ops.CollectiveBcastRecvV2(shape=[len(words)], T=tf.int32, **self._exchange())
+            received[name] = exchanged.numpy().view(array.dtype).reshape(array.shape)
+        return received
 
     def flags(self, flag: bool) -> list[bool]:
         """Return the flag of each host, by rank."""
         return self.gather(tf.constant([flag], tf.int64)).numpy()[:, 0].astype(bool).tolist()
 
     def together(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
-        """Return a check that raises on all hosts if that of one raises ``stop``; all call it at the same points."""
+        """Return a check that raises ``stop`` on all hosts if ``check`` raises it on any; all call it together."""
 
         def check_together() -> None:
             reason: Exception | None = None
@@ -160,27 +176,31 @@ class Group:
 
         return check if self.count == 1 else check_together
 
-    def agree(self, facts: dict[str, str]) -> None:
-        """Make sure that versions, configuration and dataset, by name, are the same on all hosts.
+    def agree(self, facts: dict[str, str], environment: dict[str, str] | None = None) -> None:
+        """Check that facts are equal on all hosts, and report differences of the environment.
+
+        Args:
+            facts: values that must be equal, by name: versions, arguments of the command, the dataset.
+            environment: values that may differ, by name, but may change the last bits of a result.
 
         Raises:
-            ConflictError: naming a host that differs from the chief, and in what.
+            ConflictError: naming a host that differs from the chief, and how.
         """
-        found = map(json.loads, self.gather_bytes(json.dumps([facts, runtime.environment()]).encode()))
-        chief_facts, chief_machine = next(found)
-        for rank, (others, machine) in enumerate(found, start=1):
-            if different := _differences(others, chief_facts):
+        gathered = self.gather_bytes(json.dumps([facts, environment or {}]).encode())
+        (chief_facts, chief_environment), *host_records = map(json.loads, gathered)
+        for rank, (host_facts, host_environment) in enumerate(host_records, start=1):
+            if different := _differences(host_facts, chief_facts):
                 more = f" and {len(different) - MOST_DIFFERENCES} more" if len(different) > MOST_DIFFERENCES else ""
                 raise ConflictError(
                     f"{self.hosts.name(rank).capitalize()} differs from {self.hosts.name(CHIEF)}: "
                     f"{'; '.join(different[:MOST_DIFFERENCES])}{more}. All hosts train one run: give them the same "
-                    "version of nmt, configuration and dataset."
+                    "version of nmt, command and dataset."
                 )
-            for note in _differences(machine, chief_machine):
-                self.report(f"Note: {self.hosts.name(rank)} has {note}. The last bits may depend on who computes what.")
+            for note in _differences(host_environment, chief_environment):
+                self.report(f"Note: {self.hosts.name(rank)} has {note}. The last bits of the result may depend on it.")
 
     def compare(self, arrays: Iterable[np.ndarray]) -> None:
-        """Make sure that arrays have the same bits on all hosts.
+        """Check that arrays have the same bits on all hosts.
 
         Raises:
             NmtError: naming the hosts that differ from the chief.
@@ -189,27 +209,27 @@ class Group:
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         digests = self.gather_bytes(digest.digest())
-        if different := [rank for rank, found in enumerate(digests) if found != digests[CHIEF]]:
+        if different := [rank for rank, received in enumerate(digests) if received != digests[CHIEF]]:
             raise NmtError(
-                f"The weights of {', '.join(map(self.hosts.name, different))} differ from those of "
-                f"{self.hosts.name(CHIEF)}. All hosts compute the same bits, so one of them has computed wrongly: its "
-                "memory or processor may be damaged, or its libraries may be others. Leave it out, and start again: "
-                "training goes on from the last checkpoint."
+                f"The weights of {', '.join(map(self.hosts.name, different))} and of {self.hosts.name(CHIEF)} differ. "
+                "All hosts compute the same bits, so one of them has computed wrongly: its memory or processor may be "
+                "damaged, or its libraries may differ. Leave it out, and start again: training resumes from the last "
+                "checkpoint."
             )
 
     @contextlib.contextmanager
     def exchanging(self) -> Iterator[None]:
-        """Turn the failure of an exchange inside the block into a HostLostError that names the host that is gone."""
+        """Turn a failed exchange inside the block into a HostLostError that names the host that is gone."""
         try:
             yield
         except (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError,
                 tf.errors.InternalError, tf.errors.CancelledError) as error:  # fmt: skip
             if self.count == 1:
                 raise
-            raise HostLostError(f"{self._lost(str(error))}. See what it has printed") from error
+            raise HostLostError(f"{self._loss(str(error))}. See what it has printed") from error
 
-    def _lost(self, reason: str) -> str:
-        """Return who is gone, in words."""
+    def _loss(self, reason: str) -> str:
+        """Return a message that names the host that is gone, for TensorFlow's reason."""
         gone = {int(rank) for rank in re.findall(rf"/job:{JOB}/replica:0/task:(\d+)", reason)} - {self.rank}
         gone = gone or set(self.hosts.absent(range(self.count)))
         if not gone and "timed out" in reason.lower():
@@ -231,12 +251,12 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
         "See what the others print, and whether all name the same hosts.\n"
     )
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}  # TensorFlow takes one
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait as well
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait too
     with subprocess.Popen([sys.executable, "-c", WATCHDOG, str(JOIN_SECONDS), words], stdin=subprocess.PIPE,
                           start_new_session=True):  # fmt: skip
         try:
-            # Its constructor starts the server of this process and waits for those of the others. Nothing else of it
-            # serves here: variables are plain, and exchanges explicit.
+            # The constructor starts this process's server and waits for the servers of the other hosts. Nothing else of
+            # the strategy is used: variables are plain, and exchanges explicit.
             strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         except tf.errors.OpError as error:
             raise NmtError(
@@ -254,14 +274,14 @@ def _differences(facts: dict[str, str], chief: dict[str, str]) -> list[str]:
 
 
 def tree_sum(parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return the sum of parts of one shape, by host or device, in the order of the tree.
+    """Return the sum of the parts of hosts or devices, all of one shape, in the order of the tree.
 
-    Two parts are added on the device of the left one.
+    Two parts are added on the device of the left part.
     """
 
     def add(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-        # TensorFlow's graph optimizer rewrites a tree of additions of one shape to a sum in turn, which has other last
-        # bits. So each level of the tree has a rank of its own.
+        # TensorFlow's graph optimizer rewrites a tree of additions of one shape as a sequential sum, which has other
+        # last bits. So each level of the tree has a rank of its own.
         shape = [1] * (1 + max(left.shape.rank, right.shape.rank) - parts[0].shape.rank) + parts[0].shape.as_list()
         with tf.device(left.device):
             return tf.reshape(left, shape) + tf.reshape(right, shape)

@@ -1,4 +1,4 @@
-"""Budget of time: the number of epochs, and if needed a smaller model, that fit into minutes by the measured speed."""
+"""Time budget: the number of epochs, and if needed a smaller model, that fit into minutes at the measured speed."""
 
 import functools
 import gc
@@ -20,10 +20,10 @@ from nmt.training.plan import RunPlan, decided
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 16
-"""Steps of a round of measuring."""
+"""Number of steps of a measuring round."""
 MOST_ROUNDS = 8
 STEADY = 0.05
-"""Gain in speed from round to round below which the speed is steady."""
+"""Relative gain from round to round below which the speed counts as steady."""
 VALIDATED_BATCHES = 4
 
 
@@ -31,51 +31,51 @@ class Speed(NamedTuple):
     """Measured speed of a configuration on a dataset."""
 
     step_seconds: float
-    """Time of an optimizer step."""
+    """Time of an optimizer step in seconds."""
     steps: int
     """Number of optimizer steps of an epoch."""
     validation_seconds: float
-    """Time of the validation of an epoch, with its translations."""
+    """Time of the validation of an epoch, with its translations, in seconds."""
 
     @property
     def epoch_seconds(self) -> float:
-        """Time of an epoch with its validation."""
+        """Time of an epoch with its validation in seconds."""
         return self.step_seconds * self.steps + self.validation_seconds
 
     def epochs(self, minutes: float) -> int:
-        """Return how many epochs fit into minutes."""
+        """Return the number of epochs that fit into minutes."""
         return math.floor(60 * minutes / self.epoch_seconds + OVERTIME)
 
 
-def measured_speed(config: Config, dataset: Dataset) -> Speed:
-    """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
+def measure_speed(config: Config, dataset: Dataset) -> Speed:
+    """Train, validate and translate a few batches, and return the speed. Nothing is written or kept."""
     plan = RunPlan(
         run="measured", config=decided(config, dataset), dataset=dataset.name, fingerprint=dataset.manifest.fingerprint
     )
-    # A model that has learnt ends its translations; the untrained one goes on to the limit.
-    ending = functools.partial(ValidationDecoder, max_length_ratio=1.0, max_length_extra=5)
-    with Trainer(plan, ending, keep=False) as trainer:
+    # A trained model ends its translations, but this untrained model always reaches the limit. So the limit is low.
+    make_decode = functools.partial(ValidationDecoder, max_length_ratio=1.0, max_length_extra=5)
+    with Trainer(plan, make_decode, keep=False) as trainer:
         step_seconds, steps = _step_seconds(trainer), trainer.pipeline.steps(1)
         validation = trainer.validator.plan
         chosen = np.linspace(0, len(validation) - 1, VALIDATED_BATCHES).astype(int)
-        validated = trainer.profile([], [validation[number] for number in chosen])
-        validation_seconds = float(np.median(validated[1:])) * len(validation)
-        decoded = 0.0
-        for _ in range(2):  # the first time also traces
+        batch_seconds = trainer.profile([], [validation[number] for number in chosen])
+        validation_seconds = float(np.median(batch_seconds[1:])) * len(validation)
+        decoding_seconds = 0.0
+        for _ in range(2):  # the first time also traces graphs
             started = time.perf_counter()
             trainer.validator.translate(trainer.update.weights, never_stop)
-            decoded = time.perf_counter() - started
+            decoding_seconds = time.perf_counter() - started
         batches = len(trainer.pipeline.plan(1))
     del trainer
     gc.collect()
-    return Speed(step_seconds * batches / steps, steps, validation_seconds + decoded)
+    return Speed(step_seconds * batches / steps, steps, validation_seconds + decoding_seconds)
 
 
 def _step_seconds(trainer: Trainer) -> float:
-    """Return the time of an ordinary batch once it is steady.
+    """Return the time of an ordinary batch once the speed is steady.
 
-    The first steps trace and allocate, and TensorFlow prepares its matrix products anew for each shape: a process comes
-    to its speed in some dozens of steps.
+    The first steps trace graphs and allocate memory, and TensorFlow prepares its matrix products for each new shape. So
+    a process needs dozens of steps to reach its speed.
     """
     plan, fastest = trainer.pipeline.plan(1), math.inf
     order = np.random.default_rng(0).permutation(max(len(plan), TIMED_STEPS * MOST_ROUNDS)) % len(plan)
@@ -88,23 +88,26 @@ def _step_seconds(trainer: Trainer) -> float:
 
 
 def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float) -> tuple[Recipe | None, int, str]:
-    """Return the recipe, if there is one, and the number of epochs that fit into minutes, and a line about it.
+    """Fit a configuration into minutes.
 
-    A recipe takes a smaller model if few epochs of the chosen one fit; more epochs than its row of the table allows are
-    left unused.
+    A recipe gets a smaller model if only a few epochs of the chosen model fit. It uses at most the number of epochs of
+    its row of the table.
+
+    Returns:
+        The recipe, or None for a configuration that is not a recipe; the number of epochs; a line about both.
 
     Raises:
-        ConfigError: if not an epoch fits.
+        ConfigError: if not even one epoch fits.
     """
     chosen = recipe
     while True:
-        speed = measured_speed(config, dataset)
+        speed = measure_speed(config, dataset)
         epochs = speed.epochs(minutes)
         lower = smaller(recipe.size) if recipe else None
         if not recipe or epochs >= LEAST_EPOCHS or epochs * speed.steps >= ENOUGH_STEPS or lower is None:
             break
         candidate = compose(recipe.facts, recipe.overrides, size=lower)
-        if candidate.config.model == config.model:  # its size was set by the user
+        if candidate.config.model == config.model:  # the user has set the size
             break
         recipe, config = candidate, candidate.config
     takes = f"an epoch takes {duration(speed.epoch_seconds)} here ({1000 * speed.step_seconds:.0f} ms a step, measured)"
@@ -121,5 +124,5 @@ def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float)
     if recipe is not chosen:
         line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
     if used < epochs:
-        line += f" More than {used} teach little on {recipe.facts.pairs:,} pairs, so the rest is left."
+        line += f" More than {used} gain little on {recipe.facts.pairs:,} pairs, so the rest of the time is not used."
     return compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line]), used, line

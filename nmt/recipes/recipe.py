@@ -1,4 +1,4 @@
-"""The recipe for a dataset: the configuration that ``nmt train`` chooses by what the dataset is."""
+"""Recipe: the configuration that ``nmt train`` chooses for a dataset."""
 
 import math
 import textwrap
@@ -22,23 +22,25 @@ COLUMNS = 118
 
 
 class Facts(NamedTuple):
-    """Facts of a dataset by which its recipe is chosen. Token counts leave out bos and eos."""
+    """Facts of a dataset that determine its recipe. Token counts leave out bos and eos."""
 
     dataset: str
+    """Name of the dataset."""
     pairs: int
     """Number of training pairs N."""
     source_tokens: int
     target_tokens: int
-    """Numbers of tokens of the training split."""
+    """Number of tokens of a side of the training split."""
     target_length: int
-    """Median length of a target sentence in tokens, or the mean where the manifest has no percentiles."""
+    """Median length of a target sentence in tokens; the mean if the manifest has no percentiles."""
     validation_pairs: int
+    """Number of validation pairs."""
     is_joint: bool
-    """Whether both sides have one vocabulary."""
+    """Whether both sides share a vocabulary."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
-        """Return the facts that the manifest of a dataset states."""
+        """Return the facts in the manifest of a dataset."""
         manifest = dataset.manifest
         train, vocabulary = manifest.splits["train"], manifest.vocabulary
         tokens, pairs = train.tokens, train.pairs
@@ -49,18 +51,20 @@ class Facts(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A configuration that was chosen for a dataset."""
+    """Configuration chosen for a dataset, with the reasons."""
 
     facts: Facts
+    """Facts of the dataset."""
     size: Size
-    """Row of the table that it follows."""
+    """Row of the table that the configuration follows."""
     overrides: Sequence[str]
-    """Settings ``section.key=value`` of the user, which are in the configuration."""
+    """Settings ``section.key=value`` of the user, which the configuration contains."""
     config: Config
+    """The chosen configuration."""
     lines: list[str]
-    """What was chosen and why."""
+    """Lines about what was chosen and why."""
     yaml: str
-    """Configuration file with these lines; ``load_config`` of it gives ``config``."""
+    """Configuration file with these lines as a comment; ``load_config`` gives ``config``."""
 
 
 def compose(
@@ -69,9 +73,12 @@ def compose(
 ) -> Recipe:  # fmt: skip
     """Return the recipe for the facts of a dataset.
 
-    What depends on ``overrides``, settings ``section.key=value``, follows them. ``size`` is another row of the table
-    than that of the number of pairs, ``epochs`` another number than that of the row, for reasons in the lines
-    ``budget``.
+    Args:
+        facts: the facts.
+        overrides: settings ``section.key=value`` of the user. Values that depend on them follow them.
+        size: row of the table; None: the row for the number of pairs.
+        epochs: number of epochs; None: as in the row.
+        budget: lines that say why ``size`` and ``epochs`` were chosen.
 
     Raises:
         ConfigError: for an override that breaks the schema.
@@ -98,11 +105,16 @@ def compose(
 def choose(
     facts: Facts, size: Size, given: Mapping[str, Any], *, epochs: int | None = None, start: ModelConfig | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the settings for a dataset, sections of keys: a pure function of its arguments.
+    """Return the settings for a dataset by section and key: a pure function of its arguments.
 
-    Values ``given`` by the user, by "section.key", need not be valid. What depends on them follows them: the peak the
-    width, the warm-up the number of steps; their own keys have the values that are chosen. ``start`` is the model
-    section of the run from whose weights this run starts, if it starts from one.
+    Args:
+        facts: facts of the dataset.
+        size: row of the table.
+        given: values set by the user, by "section.key"; they need not be valid. Settings that depend on them follow
+            them: the peak learning rate follows the width, the warm-up the number of steps. The keys themselves get the
+            chosen values.
+        epochs: number of epochs; None: as in the row.
+        start: model section of the run from whose weights this run starts; None: random weights.
     """
     if epochs is None:
         epochs = max(1, round(size.epochs * sizes.FINE_TUNING_EPOCHS)) if start else size.epochs
@@ -141,13 +153,13 @@ def choose(
 
 
 def steps_for(facts: Facts, batch_tokens: int) -> int:
-    """Return about how many batches an epoch has, eos of each sentence included, padding left out."""
+    """Return the approximate number of batches of an epoch, counting eos of every sentence but no padding."""
     target, source = facts.target_tokens + facts.pairs, facts.source_tokens + facts.pairs
     return max(1, math.ceil(max(target, source / 2) / batch_tokens))
 
 
 def heads_for(width: int) -> int:
-    """Return the number of heads of size 64, or of the nearest size that divides the width."""
+    """Return the number of heads of size 64, or of the next larger size that divides the width."""
     return next(heads for heads in range(max(1, width // sizes.HEAD_SIZE), 0, -1) if width % heads == 0)
 
 
@@ -169,7 +181,10 @@ def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]
 
 
 def _step_tokens(facts: Facts, size: Size) -> int:
-    """Return the target tokens of a step: of the row or a GPU, more for long sentences, fewer where steps are few."""
+    """Return the target tokens of a step.
+
+    The row or a GPU determines the number. Long sentences need more, and runs with few steps get fewer.
+    """
     on_gpu = size.pairs >= sizes.PAIRS_FOR_GPU and gpu.driver() is not None
     batch, room = sizes.GPU_BATCH if on_gpu else size.batch_tokens, sizes.LEAST_SENTENCES * (facts.target_length + 1)
     if batch < room:
@@ -180,22 +195,22 @@ def _step_tokens(facts: Facts, size: Size) -> int:
 
 
 def _positive(given: Mapping[str, Any], key: str, chosen: int) -> int:
-    """Return the number that the user has set, if it is a positive integer; else the chosen one."""
+    """Return the value set by the user if it is a positive integer, else the chosen value."""
     value = given.get(key)
     return value if type(value) is int and value > 0 else chosen
 
 
 def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[str]:
-    """Return what was chosen, and why, a line each."""
+    """Return a line about what was chosen, and a line about the reasons."""
     training = config.training
     unit = "target tokens" if training.batch_type == "tokens" else "sentences"
     together = f"{training.micro_batches} x " if training.micro_batches > 1 else ""
     peak = f" with a peak of {training.peak_learning_rate:g}" if training.peak_learning_rate else ""
-    why = "Size, epochs and dropout follow the number of pairs: with fewer a smaller model, more epochs, more dropout"
+    why = "Size, epochs and dropout follow the number of pairs: fewer pairs: a smaller model, more epochs, more dropout"
     if training.start_from:
-        why = f"The model is that of run {training.start_from}, whose weights it starts from and which needs few epochs"
+        why = f"The run starts from the weights of {training.start_from}, so it has the same model and needs few epochs"
     elif config.model.architecture != "transformer":
-        why = "Epochs follow the number of pairs. Sizes are chosen for Transformers alone"
+        why = "Epochs follow the number of pairs. Sizes are chosen for Transformers only"
     own = f" Set by you: {', '.join(given)}." if given else ""
     return [
         f"Recipe for dataset {facts.dataset} of {facts.pairs:,} training pairs: {config.model.description}, dropout "

@@ -1,64 +1,79 @@
-"""The plan of the run that a command asks for: its name, its dataset, its configuration, which may be a recipe."""
+"""From a request to the plan of a run: its name, its dataset, and its configuration, which may be a recipe.
 
+With several hosts the chief makes the plan and sends it to the others, which need the dataset alone.
+"""
+
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import Config
-from nmt.data.dataset import Dataset, find_dataset
+from nmt.data.dataset import Dataset, find_dataset, open_dataset
 from nmt.data.manifest import read_manifest
-from nmt.errors import ConfigError, counted
+from nmt.errors import ConfigError, NmtError, counted
 from nmt.extras import require
 from nmt.recipes.recipe import Facts, Recipe, compose
 from nmt.runs.directory import find_run, run_exists
+from nmt.version import version
 
-if TYPE_CHECKING:  # what loads TensorFlow
+if TYPE_CHECKING:  # these load TensorFlow
+    from nmt.cluster.group import Group
     from nmt.cluster.hosts import Hosts
     from nmt.training.plan import RunPlan
     from nmt.training.trainer import Trainer
 
+HOST_VARIABLES = ("TF_CONFIG", "SLURM_STEP_NUM_TASKS")
+"""Environment variables of which at least one is set where several hosts train together."""
+
 
 class Request(NamedTuple):
-    """What is asked for: a new run, or one that is to go on."""
+    """Arguments of a command that trains: a new run, or an existing run to resume."""
 
     config: str | Path | None = None
-    """Configuration file; None: that of an existing run, or a recipe."""
+    """Configuration file; None: the configuration of an existing run, or a recipe."""
     run: str | None = None
-    """Name of the run; None: that of the configuration file, or of the dataset."""
+    """Name of the run; None: the name of the configuration file, or of the dataset."""
     dataset: str | None = None
-    """Name of the dataset; None: that of the configuration or of the existing run, else the one prepared last."""
+    """Name of the dataset; None: as in the configuration or the existing run, else the dataset prepared last."""
     overrides: Sequence[str] = ()
     """Settings ``section.key=value``."""
     minutes: float | None = None
-    """Time of training that a new run is fitted into. An existing run keeps its length."""
+    """Training time in minutes that a new run is fitted into. An existing run keeps its length."""
     allow_changes: bool = False
-    """Whether a run may go on with other settings and data than it was started with."""
+    """Whether a run may resume with other settings and data than it was started with."""
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The arguments given, by name. They must be equal on all hosts."""
+        given = {name: str(value) for name, value in self._asdict().items() if value and name != "overrides"}
+        return given | {key: str(value) for key, value in read_overrides(self.overrides).items()}
 
 
 class Resolved(NamedTuple):
-    """A plan, and what the command that asked for it says besides; stored nowhere."""
+    """The plan for a request, and what the command prints about it; stored nowhere."""
 
     plan: "RunPlan"
-    """The run, with everything decided."""
-    hosts: "Hosts | None"
+    """The plan of the run, with everything decided."""
+    chosen: Sequence[str] = ()
+    """Lines about what was chosen for a new run, and why."""
+    notes: Sequence[str] = ()
+    """Lines about settings that are not in force, and about changes that were allowed."""
+    group: "Group | None" = None
     """The hosts that train it; None: this process alone."""
-    chosen: list[str]
-    """What was chosen for a new run, and why."""
-    notes: list[str]
-    """Settings that are not in force, and changes that were allowed."""
 
     @property
     def is_chief(self) -> bool:
         """Whether this process writes to disk and to the terminal."""
-        return self.hosts is None or self.hosts.rank == 0
+        return self.group is None or self.group.is_chief
 
     def trainer(self, report: Callable[[str], None] = print) -> "Trainer":
-        """Return the trainer of the run, whose validations translate; ``report`` as of ``Trainer``."""
+        """Return the trainer of the run, whose validations translate; ``report`` is as for ``Trainer``."""
         from nmt.evaluation.validation_decoder import ValidationDecoder  # noqa: PLC0415 - it loads TensorFlow
         from nmt.training.trainer import Trainer  # noqa: PLC0415
 
-        return Trainer(self.plan, ValidationDecoder, hosts=self.hosts, report=report)
+        return Trainer(self.plan, ValidationDecoder, group=self.group, report=report)
 
 
 class _Choice(NamedTuple):
@@ -68,24 +83,71 @@ class _Choice(NamedTuple):
     recipe: Recipe | None = None
 
 
-def resolve(request: Request, report: Callable[[str], None] = print) -> Resolved:
-    """Return the plan of the run that is asked for; nothing is written.
+def resolve(request: Request, report: Callable[[str], None] = print, warn: Callable[[str], None] = print) -> Resolved:
+    """Return the plan for a request; nothing is written.
 
-    With a configuration file the run has its name. An existing run, or else the run with the name of the dataset, goes
-    on with the configuration that it was started with. A new run has the recipe for its dataset.
+    The run has the name of the configuration file. Without a file, the run that is named, or else a run with the name
+    of the dataset, resumes with the configuration that it was started with. A new run gets the recipe for its dataset.
 
     Args:
-        request: what is asked for.
+        request: the arguments of the command.
         report: is called before the speed of this machine is measured, which takes a while.
+        warn: is called with messages about other hosts.
 
     Raises:
         NotFoundError: if the configuration, the run or the dataset does not exist.
         ConfigError: if the configuration or an override breaks the schema, or contradicts ``minutes`` or the hosts.
-        ConflictError: if a run is to go on with other settings or data and that is not allowed.
+        ConflictError: if a run would resume with other settings or data and that is not allowed, or if hosts differ.
+        NmtError: if a host does not come, or if the chief cannot make the plan; then all hosts raise its message.
     """
+    if request.minutes is not None:
+        _check_minutes(request.minutes, request.overrides)
+    hosts = None
+    if any(os.environ.get(variable) for variable in HOST_VARIABLES):
+        from nmt.cluster.hosts import find_hosts  # noqa: PLC0415 - it loads TensorFlow
+
+        hosts = find_hosts()
+    return _plan(request, report) if hosts is None else _plan_of_chief(hosts, request, report, warn)
+
+
+def _plan_of_chief(
+    hosts: "Hosts", request: Request, report: Callable[[str], None], warn: Callable[[str], None]
+) -> Resolved:
+    """Join the hosts, and return on all of them the plan that the chief makes."""
+    from nmt import runtime  # noqa: PLC0415 - it loads TensorFlow
+    from nmt.cluster.group import Group  # noqa: PLC0415
+    from nmt.training.plan import RunPlan  # noqa: PLC0415
+
+    environment = runtime.environment()
+    facts = {"nmt": version(), **{name: environment[name] for name in ("tensorflow", "keras")}, **request.arguments}
+    group = Group(hosts, warn)
+    with group.exchanging():
+        group.agree(facts, environment)
+        resolved, failure = None, None
+        if group.is_chief:
+            try:
+                resolved = _plan(request, report, group.count)
+            except NmtError as error:
+                failure = error
+        message = group.broadcast_bytes(failure.on_command_line().encode() if failure else b"").decode()
+        if message:
+            raise failure or NmtError(message)
+        own_plan = resolved.plan.model_dump_json() if resolved else ""
+        plan = RunPlan.model_validate_json(group.broadcast_bytes(own_plan.encode()))
+        group.agree({f"dataset {plan.dataset}": _fingerprint(plan.dataset)})
+    return (resolved or Resolved(plan))._replace(group=group)
+
+
+def _fingerprint(dataset: str) -> str:
+    try:
+        return open_dataset(dataset).manifest.fingerprint
+    except NmtError:
+        return "missing or damaged"
+
+
+def _plan(request: Request, report: Callable[[str], None], hosts: int = 1) -> Resolved:
+    """Return the plan that this process makes for a number of hosts."""
     minutes, overrides = request.minutes, list(request.overrides)
-    if minutes is not None:
-        _check_minutes(minutes, overrides)
     choice, chosen = _choose(request, overrides), list[str]()
     is_new = not run_exists(choice.run)
     if minutes is not None and not is_new:
@@ -94,12 +156,10 @@ def resolve(request: Request, report: Callable[[str], None] = print) -> Resolved
         chosen = [f"Note: run {choice.run} exists and keeps its {counted(epochs, 'epoch')}; --minutes is for new runs."]
     if choice.config.training.tensorboard:
         require("tensorboard", "tensorboard")
+    _check_hosts(hosts, choice.config, minutes if is_new else None)
 
-    from nmt.cluster.hosts import find_hosts  # noqa: PLC0415 - it loads TensorFlow, as does all that follows
-    from nmt.training.plan import check_changes, make_plan  # noqa: PLC0415
+    from nmt.training.plan import check_changes, make_plan  # noqa: PLC0415 - it loads TensorFlow, as does the budget
 
-    hosts = find_hosts()
-    _check_hosts(len(hosts.addresses) if hosts else 1, choice.config, minutes if is_new else None)
     if minutes is not None and is_new:
         from nmt.recipes.budget import fit  # noqa: PLC0415
 
@@ -110,14 +170,15 @@ def resolve(request: Request, report: Callable[[str], None] = print) -> Resolved
         else:
             choice, chosen = _choose(request, [*overrides, f"training.epochs={epochs}"]), [line]
     plan = make_plan(choice.run, choice.config, choice.dataset, choice.recipe.yaml if choice.recipe else None)
-    resolved = Resolved(plan, hosts, [*_told(choice), *chosen], _notes(choice))
-    if plan.resumes and resolved.is_chief:
+    notes = _notes(choice)
+    if plan.resumes:
         changes = check_changes(plan, choice.dataset, allow_changes=request.allow_changes)
-        resolved.notes.extend(f"Changed, as allowed: {change}" for change in changes)
-    return resolved
+        notes += [f"Changed, as allowed: {change}" for change in changes]
+    return Resolved(plan, [*_recipe_lines(choice), *chosen], notes)
 
 
 def _choose(request: Request, overrides: list[str]) -> _Choice:
+    """Return run, configuration and dataset of a request with other overrides."""
     run, dataset = request.run, request.dataset
     if request.config is not None:
         path = find_config(str(request.config))
@@ -126,16 +187,16 @@ def _choose(request: Request, overrides: list[str]) -> _Choice:
         return _Choice(run, config, _dataset(run, dataset or config.data.dataset))
     if run is None or not run_exists(run):
         named = read_overrides(overrides).get("data.dataset")
-        found = find_dataset(dataset or (named if isinstance(named, str) else None))
-        if run is not None or not run_exists(found.name):
-            recipe = compose(Facts.of(found), overrides)
-            return _Choice(run or found.name, recipe.config, found, recipe)
-        run, dataset = found.name, found.name
+        prepared = find_dataset(dataset or (named if isinstance(named, str) else None))
+        if run is not None or not run_exists(prepared.name):
+            recipe = compose(Facts.of(prepared), overrides)
+            return _Choice(run or prepared.name, recipe.config, prepared, recipe)
+        run, dataset = prepared.name, prepared.name
     return _Choice(run, load_config(find_run(run).config_path, overrides), _dataset(run, dataset))
 
 
 def _with_model_of_start(config: Config) -> Config:
-    """Return a configuration that names no model, or its dropout alone, with the model of the run it starts from."""
+    """Return a configuration with the model of ``training.start_from`` if it sets no model keys but dropout rates."""
     given = {key: getattr(config.model, key) for key in config.model.model_fields_set}
     start = config.training.start_from
     if not start or not all(key.endswith("dropout") for key in given):
@@ -145,13 +206,13 @@ def _with_model_of_start(config: Config) -> Config:
 
 
 def _dataset(run: str, name: str | None) -> Dataset:
-    """Return the dataset of a name; None: that of the run if it exists, else the one prepared last."""
+    """Return a dataset by name; None: the dataset of the run if the run exists, else the dataset prepared last."""
     if name is None and run_exists(run):
         name = read_manifest(find_run(run).dataset_path).settings.dataset
     return find_dataset(name)
 
 
-def _check_minutes(minutes: float, overrides: list[str]) -> None:
+def _check_minutes(minutes: float, overrides: Sequence[str]) -> None:
     if not 0 < minutes < float("inf"):
         raise ConfigError(f"--minutes is {minutes:g}. It is the time of training, more than 0. Change the value.")
     if "training.epochs" in read_overrides(overrides):
@@ -175,7 +236,7 @@ def _check_hosts(count: int, config: Config, minutes: float | None) -> None:
         )
 
 
-def _told(choice: _Choice) -> list[str]:
+def _recipe_lines(choice: _Choice) -> list[str]:
     if choice.recipe is None:
         return []
     return [
@@ -186,18 +247,18 @@ def _told(choice: _Choice) -> list[str]:
 
 
 def _notes(choice: _Choice) -> list[str]:
-    """Return the settings that are not in force, in words."""
+    """Return a line for each setting that is not in force."""
     notes = [f"Note: training.{key} is {text}." for key, text in choice.config.training.not_followed.items()]
-    prepared = choice.dataset.manifest.settings
-    different = [
-        f"{key} {getattr(prepared, key)!r} there, {value!r} here"
-        for key, value in choice.config.data
-        if key in choice.config.data.model_fields_set
-        if key != "dataset" and value not in ("auto", {}, [], getattr(prepared, key))
-    ]
+    prepared, data = choice.dataset.manifest.settings, choice.config.data
+    different = []
+    for key, value in data:
+        actual = getattr(prepared, key)
+        is_given = key in data.model_fields_set and key != "dataset"
+        if is_given and value not in ("auto", {}, [], actual):
+            different.append(f"{key} {actual!r} there, {value!r} here")
     if different:
         notes.append(
-            f"Note: dataset {choice.dataset.name} was prepared with other settings than this configuration's "
-            f"({'; '.join(different)}); what it was prepared with counts."
+            f"Note: section data of this configuration differs from that of dataset {choice.dataset.name} "
+            f"({'; '.join(different)}). The dataset's settings are used."
         )
     return notes

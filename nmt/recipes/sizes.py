@@ -1,24 +1,24 @@
-"""The numbers of recipes: a table by the number of training pairs, and what holds for all sizes."""
+"""The numbers of recipes: a table by the number of training pairs, and constants for all sizes."""
 
 from typing import NamedTuple
 
 
 class Size(NamedTuple):
-    """A row of the table: settings for a corpus of at least ``pairs`` training pairs."""
+    """Row of the table: settings for a corpus of at least ``pairs`` training pairs."""
 
     pairs: int
     """Least number of training pairs."""
     layers: int
-    """Layers of the encoder, and of the decoder."""
+    """Number of encoder layers, and of decoder layers."""
     width: int
     """Width D of the model."""
     batch_tokens: int
     """Target tokens of a batch."""
     epochs: int
-    """Number of epochs without a budget of time."""
+    """Number of epochs without a time budget."""
     dropout: tuple[tuple[int, float], ...]
-    """(most epochs, dropout rate) in ascending order: more epochs need more dropout. The last is the most that a budget
-    of time is used for."""
+    """(most epochs, dropout rate) in ascending order: more epochs need more dropout. The last number of epochs is the
+    most that a time budget uses."""
 
 
 SIZES = (
@@ -43,34 +43,34 @@ WIDE = 384  # width from which feed-forward blocks are four times as wide, below
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15  # largest share of a run's steps that are warm-up
 
-PAIRS_FOR_GPU, GPU_BATCH = 1_000_000, 16_384  # from so many pairs on, steps that keep a GPU busy are enough
+PAIRS_FOR_GPU, GPU_BATCH = 1_000_000, 16_384  # from this number of pairs on, GPU_BATCH leaves enough steps
 LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256
 LEAST_SENTENCES = 32  # sentences of median length that a batch has room for
 MOST_BATCH = 8192
 SENTENCES_FOR_BLEU = 100  # validation pairs below which BLEU does not tell the best epoch
 
-# A smaller model is taken where a budget of time has no room for these epochs and steps.
+# A time budget with room for fewer epochs and fewer steps than these gets a smaller model.
 LEAST_EPOCHS, ENOUGH_STEPS = 4, 5_000
-OVERTIME = 0.1  # share of an epoch by which a run may be longer than its budget
+OVERTIME = 0.1  # share of an epoch by which a run may exceed its budget
 
 
 def size_for(pairs: int) -> Size:
-    """Return the row of a corpus with this number of training pairs."""
+    """Return the row for a number of training pairs."""
     return next(size for size in reversed(SIZES) if pairs >= size.pairs)
 
 
 def smaller(size: Size) -> Size | None:
-    """Return the row with the next smaller model, and all else as it is; None below the smallest model."""
+    """Return the row with the next smaller model, otherwise unchanged; None for the smallest model."""
     models = [(row.layers, row.width) for row in SIZES if (row.layers, row.width) < (size.layers, size.width)]
     return size._replace(layers=models[-1][0], width=models[-1][1]) if models else None
 
 
 def dropout_for(size: Size, epochs: int) -> float:
-    """Return the dropout rate of a run of this number of epochs."""
+    """Return the dropout rate for a number of epochs."""
     return next((rate for most, rate in size.dropout if epochs <= most), size.dropout[-1][1])
 
 
 def most_epochs(size: Size) -> int:
-    """Return the largest number of epochs that a budget of time is used for."""
+    """Return the largest number of epochs that a time budget uses."""
     return size.dropout[-1][0]

@@ -18,7 +18,7 @@ from nmt.runs.metrics import (
     tokens_per_second,
 )
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
-from nmt.training.optimization.gradient_sums import Sums
+from nmt.training.optimization.totals import TokenTotals
 
 REFRESH_SECONDS = 0.5
 READINGS = 20
@@ -39,7 +39,7 @@ class Console(Listener):
         self.shown: list[Sample] = []
         self.epoch = self.steps = self.done = 0
         self._record: StepMetrics | None = None  # the last one
-        self._readings: deque[tuple[int, float, Sums]] = deque(maxlen=READINGS)  # steps, seconds, sums of the epoch
+        self._readings: deque[tuple[int, float, TokenTotals]] = deque(maxlen=READINGS)  # steps, seconds, totals
         self.refreshed = time.perf_counter()
 
     def on_epoch_start(self, epoch: int, steps: int, done: int) -> None:
@@ -70,9 +70,9 @@ class Console(Listener):
             self.bar.set_postfix_str(self._figures(event.seconds, event.totals), refresh=False)
             self.bar.update(self.done - self.bar.n)
 
-    def _figures(self, seconds: float, totals: Sums) -> str:
+    def _figures(self, seconds: float, totals: TokenTotals) -> str:
         """Return loss, speed and time left, as of the last readings."""
-        done, before, sums = self._readings[0] if self._readings else (0, 0.0, Sums())
+        done, before, sums = self._readings[0] if self._readings else (0, 0.0, TokenTotals())
         self._readings.append((self.done, seconds, totals))
         recent, passed = totals.since(sums), max(seconds - before, 1e-9)
         per_step = passed / max(1, self.done - done)

@@ -12,7 +12,7 @@ from nmt.errors import NmtError, OutOfMemoryError
 from nmt.runs.metrics import EpochMetrics, StepValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Progress
+from nmt.training.checkpoints import TrainingProgress
 from nmt.training.optimization.update import Update
 
 
@@ -20,7 +20,7 @@ class DivergedError(NmtError):
     """Training that diverged."""
 
 
-def failed_step(update: Update, progress: Progress) -> str | None:
+def failed_step(update: Update, progress: TrainingProgress) -> str | None:
     """Return the batch whose loss or gradients ended training, in words; None: none did."""
     report, config = update.nonfinite.read(), update.config
     if report.first_bad_batch is None or report.last_bad_batch is None:
@@ -36,7 +36,7 @@ def failed_step(update: Update, progress: Progress) -> str | None:
     return f"step {step}, batch {batch} of epoch {progress.epoch + 1}{after}"
 
 
-def not_finite(weights: Arrays, progress: Progress) -> str | None:
+def not_finite(weights: Arrays, progress: TrainingProgress) -> str | None:
     """Return the first weights that are not finite, in words; None: all are."""
     for name, array in weights.items():
         if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any value is
@@ -44,7 +44,7 @@ def not_finite(weights: Arrays, progress: Progress) -> str | None:
     return None
 
 
-def diverged(what: str, saved: Progress | None, config: TrainingConfig) -> DivergedError:
+def diverged(what: str, saved: TrainingProgress | None, config: TrainingConfig) -> DivergedError:
     """Return the error for training that diverged at ``what``, given where the last checkpoint stands."""
     last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
     return DivergedError(

@@ -1,4 +1,4 @@
-"""Estimate before training: time, memory and disk that a run will take."""
+"""Estimate before training: the time, memory and disk space that a run will take."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,38 +20,38 @@ from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 5
 USABLE_SHARE = 0.85
-"""Share of the free memory that training may take: other programs take some too, and the comparison is rough."""
+"""Largest share of the free memory that counts as enough: other programs use memory too, and the estimate is rough."""
 LOGITS_KEPT = 3.5
-"""Logits, their softmax and its difference to the targets, which a step keeps of each target token, with copies."""
+"""Matrices [N, V] that a step keeps for its N target tokens: logits, softmax, its difference to the targets, copies."""
 R_DROP = 2.4
-"""What two passes and their divergence keep, by what one keeps."""
+"""Activation memory of an R-Drop step relative to a plain step: two passes and their divergence."""
 HALF_BYTES = 2.4
-"""Bytes of a number in a precision of 16 bits: some are kept in 32."""
+"""Mean bytes of a number in a 16-bit precision: some numbers are kept in 32 bits."""
 
 
 class Estimate(NamedTuple):
-    """What a run will take."""
+    """Time, memory and disk space that a run will take."""
 
     epochs: int
-    """Number of epochs left to train, the interrupted one included."""
+    """Number of epochs left to train, including an interrupted epoch."""
     steps: int
     """Number of optimizer steps of the next epoch."""
     vary: bool
-    """Whether later epochs have others, those of another stage."""
+    """Whether the number of steps changes in later epochs, which belong to another stage."""
     epoch_seconds: float
-    """Time of an epoch with its validation, without translating and saving."""
+    """Time of an epoch with its validation, without translating and saving, in seconds."""
     seconds: float
-    """Time of all epochs left."""
+    """Time of all epochs left, in seconds."""
     memory: int | None
-    """Peak memory of a process in bytes while the longest batches were profiled; None where the system does not say."""
+    """Peak memory of this process while the longest batches were profiled, in bytes; None if it is unknown."""
     disk: int
-    """Bytes that this host writes to the run's folder at most."""
+    """Most bytes that this host writes to the run's folder."""
     free: int
     """Free bytes on that disk."""
 
     @property
     def text(self) -> str:
-        """The estimate on a line."""
+        """The estimate in one line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
         return (
             f"Ahead: {counted(self.epochs, 'epoch')}{', the next' if self.vary else ''} of "
@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it, as "about 26 s"."""
+    """Return a time in a suitable unit, as "about 26 s"."""
     if seconds < 1:
         return "less than a second"
     if seconds < 100:
@@ -73,17 +73,17 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes in the unit that suits it."""
+    """Return a number of bytes in a suitable unit, as "890 KB"."""
     if count < 1e6:
         return f"{max(1, round(count / 1e3))} KB"
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
 def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimate:
-    """Profile a few steps on the longest and on ordinary batches of the coming epoch; the state stays unchanged.
+    """Profile a few steps on the longest and on ordinary batches of the coming epoch. The state stays unchanged.
 
     Args:
-        trainer: a run that is to be trained.
+        trainer: trainer of the run.
         stop: is called after each batch, and may raise to break off.
 
     Raises:
@@ -104,7 +104,7 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
     longest = longest_batch(trainer, trainer.pipeline.split(epoch), plan)
     longest_validated = longest_batch(trainer, trainer.validator.split, validation)
-    # The first steps of a process also trace, and allocate; the last ones count.
+    # The first steps of a process also trace graphs and allocate memory, so only later steps count.
     with shortage_in_words("before training, on its longest batches", trainer.config):
         seconds = trainer.profile([longest, *ordinary], [longest_validated, validation[0]], stop)
     batch = float(np.median(seconds[1 : 1 + TIMED_STEPS]))
@@ -115,26 +115,26 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
     done = trainer.progress.steps_in_epoch / steps
     ahead = [range(max(epoch, span[0]), span[-1] + 1) for span in settings.spans if span[-1] >= epoch]
     pairs = [len(span) * sum(trainer.pipeline.seen(span[0]).values()) for span in ahead]
-    in_all = sum(pairs) / pairs[0] * len(ahead[0])  # epochs as long as the next, if stages change their pairs
+    epochs_ahead = sum(pairs) / pairs[0] * len(ahead[0])  # stages differ in pairs: counted in epochs like the next
     return Estimate(
         epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
-        seconds=epoch_seconds * (in_all - done),
+        seconds=epoch_seconds * (epochs_ahead - done),
         vary=len(ahead) > 1, memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
 
 
 def foreseen_shortage(trainer: Trainer) -> str | None:
-    """Compare the longest batch of the coming epoch with the free memory, by arithmetic alone.
+    """Compare the memory of the coming epoch's longest batch with the free memory. Nothing is computed on the device.
 
     Returns:
-        A shortage with its remedy, in words; None: all batches fit, or the system does not say what is free.
+        A message about the shortage and its remedy; None if all batches fit or the system does not tell what is free.
     """
     free, epoch, count = runtime.free_memory(), trainer.progress.epoch + 1, trainer.config.training.micro_batches
     split = trainer.pipeline.split(epoch)
     longest = longest_batch(trainer, split, trainer.pipeline.plan(epoch))
     batch, state = batch_bytes(trainer, split, longest), trainer.update.state()
     gradients = sum(4 * weight.shape.num_elements() for weight in trainer.update.optimizer.variables_trained)
-    # A checkpoint is copied before it is written; on a GPU that takes memory of the machine alone.
+    # A checkpoint is copied before it is written. With a GPU the copy takes host memory, not the GPU's.
     copied = 0 if runtime.GPUS else gradients + sum(array.nbytes for array in state.optimizer.values())
 
     def needed(halvings: int) -> int:
@@ -147,7 +147,7 @@ def foreseen_shortage(trainer: Trainer) -> str | None:
     halvings = next((number for number in range(1, most) if needed(number) <= USABLE_SHARE * free), None)
     return (
         f"Note: a step on the longest batch takes about {size(needed(0))}, and {size(free)} are free. Without room for "
-        f"it the system may end training without a word. {memory_remedy(trainer.config, halvings)}"
+        f"it the system may end training without a message. {memory_remedy(trainer.config, halvings)}"
     )
 
 
@@ -157,12 +157,12 @@ def longest_batch(trainer: Trainer, split: Split, plan: list[np.ndarray]) -> np.
 
 
 def batch_bytes(trainer: Trainer, split: Split, indices: np.ndarray) -> int:
-    """Return about how many bytes a training step takes for the pairs at ``indices`` [B], weights and gradients apart.
+    """Estimate the bytes of a training step on the pairs at ``indices`` [B], without weights and gradients.
 
-    Checked on a processor, in 16 cases of both architectures with 10 to 500 tokens a sentence and peaks of 240 MB to
-    2.3 GB: with the gradients 0.79 (several micro-batches) to 1.38 times (small batches, additive attention) the peak
-    that TensorFlow counts. In three of them the process grew by 0.96 to 1.06 times that peak. A validation batch of the
-    same size takes half as much at most. GPUs have not been checked.
+    Checked on a CPU in 16 cases of both architectures, with 10 to 500 tokens a sentence and peaks of 240 MB to 2.3 GB.
+    With the gradients added, the estimate was 0.79 times (several micro-batches) to 1.38 times (small batches, additive
+    attention) the peak that TensorFlow counts. In three cases the process grew by 0.96 to 1.06 times that peak. A
+    validation batch of the same size takes at most half as much. GPUs have not been checked.
     """
     settings, vocabulary = trainer.config.training, trainer.dataset.manifest.vocabulary
     lengths = [side.offsets[indices + 1] - side.offsets[indices] + 1 for side in (split.source, split.target)]

@@ -1,4 +1,4 @@
-"""Input pipeline: the batches of each epoch, planned by (seed, epoch) and padded while the step before runs."""
+"""Input pipeline: the batches of each epoch, planned by (seed, epoch) and padded while the previous step runs."""
 
 import itertools
 import math
@@ -21,11 +21,11 @@ from nmt.training.optimization.update import Batch
 
 
 def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> tf.data.Dataset:
-    """Return the batches of a plan, each assembled while the previous one trains.
+    """Return the batches of a plan. Each is assembled while the previous batch is trained on.
 
     Yields:
-        (source, target), int32 [B, S] and [B, T + 1]. A target row runs from bos to eos: ``target[:, :-1]`` is the
-        decoder's input and ``target[:, 1:]`` its expected output. Source rows end in eos.
+        (source, target), int32 [B, S] and [B, T + 1]. Source rows end with eos. Target rows begin with bos and end with
+        eos: ``target[:, :-1]`` is the decoder's input, and ``target[:, 1:]`` its expected output.
     """
 
     def padded_batch(number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,38 +33,43 @@ def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> 
         return pad_rows(split.source, indices, bos=source_bos), pad_rows(split.target, indices, bos=True)
 
     def batch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        # Said to have state, it would not run ahead where operations are deterministic.
+        # TensorFlow does not prefetch a stateful function where operations are deterministic.
         source, target = tf.numpy_function(padded_batch, [number], [tf.int32, tf.int32], stateful=False)
         return tf.ensure_shape(source, [None, None]), tf.ensure_shape(target, [None, None])
 
-    # Not from_generator: that operation makes the allocator return freed memory to the system at once, and every
-    # large tensor of the training step then costs its page faults again.
+    # Not from_generator: that operation makes the allocator return freed memory to the system at once, so every large
+    # tensor of the training step would cause page faults again.
     return tf.data.Dataset.range(len(plan)).map(batch).prefetch(2)
 
 
 class InputPipeline:
     """Training batches of each epoch, and the learning rate of each step.
 
-    All hosts plan an epoch alike; each assembles the micro-batches of its share.
+    All hosts make the same plan of an epoch, and assemble only their share of its micro-batches.
     """
 
     def __init__(
         self, config: Config, split: Split, draw: Callable[[int], Split] | None = None, group: Group | None = None,
         corpora: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
-        """Take the configuration, the training split, and the hosts (None: this process alone).
+        """Make the pipeline, which counts the steps of the run if its schedule needs them.
 
-        ``draw`` is a function from an epoch to its split, if each epoch draws subwords or variants of pairs.
-        ``corpora`` are the numbers of pairs of its corpora, in order; None: it is one corpus.
+        Args:
+            config: the configuration.
+            split: the training split.
+            draw: function from an epoch to its split, if epochs draw subwords or variants of pairs; None: all epochs
+                have ``split``.
+            group: the hosts; None: this process alone.
+            corpora: number of pairs of each corpus in the split, by name, in order; None: it is a single corpus.
         """
         self.config, self._split, self._draw = config, split, draw
         self._corpora = corpora or {ORIGINAL: len(split)}
         self._share = (group or Group()).share(config.training.micro_batches)
         self._drawn: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
-        # Counted first: token batches of epoch 1 need its split, and a resumed run keeps that of a later epoch.
+        # Counted first: token batches of epoch 1 need its split, and a resumed run then keeps the split of its epoch.
         self.total_steps = self._count_steps() if ends_with_run(config.training) else None
-        """Number of steps of the run, for schedules that end with it; None for others."""
+        """Number of steps of the run for schedules that end with the run; None for other schedules."""
 
     @classmethod
     def of(cls, config: Config, dataset: Dataset, group: Group | None = None) -> "InputPipeline":
@@ -74,13 +79,13 @@ class InputPipeline:
             DataError: if the dataset is damaged.
         """
         seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
-        sampled = dataset.manifest.settings.subword_sampling
+        is_sampled = dataset.manifest.settings.subword_sampling
 
         def draw(epoch: int) -> Split:
-            split = dataset.resampled(seed, epoch) if sampled else prepared
+            split = dataset.resampled(seed, epoch) if is_sampled else prepared
             return augmented(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
 
-        return cls(config, prepared, draw if sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
+        return cls(config, prepared, draw if is_sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
 
     @property
     def pairs(self) -> int:
@@ -88,12 +93,12 @@ class InputPipeline:
         return len(self._split)
 
     def seen(self, epoch: int) -> dict[str, int]:
-        """Return how many pairs an epoch sees of each corpus."""
+        """Return the number of pairs that an epoch trains on, by corpus."""
         weight = self.config.training.weight
         return {name: pairs_seen(pairs, weight(name, epoch)) for name, pairs in self._corpora.items()}
 
     def split(self, epoch: int) -> Split:
-        """Return the training split of an epoch: subwords sampled if the dataset does so, then variants of pairs."""
+        """Return the training split of an epoch, after sampling subwords and replacing pairs by variants."""
         if self._draw is None:
             return self._split
         if self._drawn is None or self._drawn[0] != epoch:
@@ -101,8 +106,8 @@ class InputPipeline:
         return self._drawn[1]
 
     def plan(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
-        if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
+        """Return the batches of an epoch, each as indices of pairs. They depend on configuration, dataset and epoch."""
+        if self._planned is None or self._planned[0] != epoch:  # cached: the estimate before training needs it too
             self._planned = epoch, self._plan(self.split(epoch), epoch)
         return self._planned[1]
 
@@ -123,15 +128,15 @@ class InputPipeline:
         return batch_dataset(self.split(epoch), plan, source_bos=self.config.model.reads_bos)
 
     def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
-        """Yield the micro-batches of each step of an epoch after its first ``start`` steps.
+        """Yield this host's micro-batches of each step of an epoch, from step ``start`` on (the first is step 0).
 
-        They are those of this host's share, in order; fewer, or none, in the last step of an epoch.
+        The last step of an epoch may have fewer micro-batches than the others, even none on this host.
         """
         count, plan = self.config.training.micro_batches, self.plan(epoch)
-        shares = [
-            plan[step * count : (step + 1) * count][self._share.start : self._share.stop]
-            for step in range(start, self.steps(epoch))
-        ]
+        shares = []
+        for step in range(start, self.steps(epoch)):
+            step_plan = plan[step * count : (step + 1) * count]
+            shares.append(step_plan[self._share.start : self._share.stop])
         batches = iter(self.batches(epoch, list(itertools.chain(*shares))))
         return (list(itertools.islice(batches, len(share))) for share in shares)
 
@@ -145,13 +150,14 @@ class InputPipeline:
         def batches(epoch: int) -> int:
             if settings.batch_type == "sentences":
                 return math.ceil(sum(self.seen(epoch).values()) / settings.batch_size)
-            return len(self.plan(1) if epoch == 1 else self._plan(self.split(1), epoch))  # subwords are cut once
+            # All epochs are planned on the split of epoch 1: sampling subwords for each would take long.
+            return len(self.plan(1) if epoch == 1 else self._plan(self.split(1), epoch))
 
         return steps_of_run(batches, settings)
 
 
 def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
-    """Make sure that the model reads the longest sentences of the dataset.
+    """Check that the model can read the longest sentences of the dataset.
 
     Raises:
         ConfigError: naming split and side of a sentence that is too long.

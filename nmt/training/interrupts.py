@@ -1,4 +1,4 @@
-"""Graceful shutdown: Ctrl-C and SIGTERM are recorded, and obeyed between two steps."""
+"""Graceful shutdown: Ctrl-C and SIGTERM are recorded, and training stops between two steps."""
 
 import os
 import signal
@@ -10,21 +10,21 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequested(Exception):  # noqa: N818 - a request, not an error
-    """A signal, the first argument, has asked training to stop."""
+    """Request to stop training. The first argument is the signal, or the host that received it."""
 
 
 def never_stop() -> None:
-    """Return: the check of callers whom nobody can ask to stop."""
+    """Do nothing: the check of a caller that cannot be asked to stop."""
 
 
 class GracefulShutdown:
-    """Record of SIGINT and SIGTERM inside a ``with`` block; a second Ctrl-C there ends the process at once."""
+    """Context manager that records SIGINT and SIGTERM. A second signal ends the process at once."""
 
     def __init__(self, notice: str) -> None:
-        """Take the text that the first signal writes to standard error."""
+        """Install nothing yet. ``notice`` is the text that the first signal writes to standard error."""
         self.notice = notice
         self.requested: int | None = None
-        """Number of the signal received; None: none."""
+        """Number of the signal received; None: no signal yet."""
         self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> Self:

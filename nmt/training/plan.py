@@ -1,4 +1,4 @@
-"""Plan of a run: what is stored of it and compared when it resumes, and what may change then."""
+"""Plan of a run: how it is made and stored, and what may change when the run resumes."""
 
 import contextlib
 
@@ -19,10 +19,9 @@ from nmt.tokenizers.base import tag_id
 from nmt.tokenizers.sentences import are_single
 from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
-from nmt.version import version
 
-# Keys that may change when a run resumes: its length, and what is reported and kept of it. Any other key makes another
-# experiment.
+# Keys of section training that may change when a run resumes: its length, its reports, and the files that it keeps. A
+# change of any other key makes another experiment.
 SAFE_TO_CHANGE = {
     "epochs", "patience", "samples", "log_every", "save_every", "save_every_minutes", "max_to_keep", "average_last",
     "tensorboard",
@@ -30,40 +29,38 @@ SAFE_TO_CHANGE = {
 
 
 class RunPlan(Record):
-    """A run to train, with everything decided."""
+    """Plan of a run to train, with everything decided."""
 
     run: str
     """Name of the run."""
     config: Config
-    """Its configuration, without "auto": this machine decides the precision, the dataset has the section data."""
+    """Configuration without "auto": this machine has decided the precision, and section data is the dataset's."""
     dataset: str
     """Name of the dataset."""
     fingerprint: str
-    """Fingerprint of its content."""
+    """Fingerprint of the dataset's content."""
     recipe: str | None = None
-    """File of the recipe, which a new run keeps if its configuration is one."""
+    """Content of ``recipe.yaml``, which a new run keeps; None if its configuration is not a recipe."""
     resumes: str | None = None
-    """Digest of what is stored of the run that goes on; None: a new run."""
+    """Digest of the stored files of the run that resumes; None: a new run."""
 
     @property
     def directory(self) -> Run:
-        """The run's directory, which a new run does not have yet."""
+        """Directory of the run. A new run does not have it yet."""
         return Run(RUNS / self.run)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What must be equal on all hosts, by name."""
-        versions = {name: runtime.environment()[name] for name in ("tensorflow", "keras")}
-        settings = self.config.model_dump(mode="json")
-        keys = {f"{section}.{key}": str(value) for section, keys in settings.items() for key, value in keys.items()}
-        return {"nmt": version(), **versions, "run": self.run, "dataset": self.fingerprint, **keys}
 
 
 def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = None) -> RunPlan:
-    """Return the plan of a run, new or resumed, for a configuration and a dataset.
+    """Return the plan of a new or resumed run.
+
+    Args:
+        name: name of the run.
+        config: its configuration.
+        dataset: its dataset.
+        recipe: content of ``recipe.yaml``, if the configuration is a recipe.
 
     Raises:
-        NmtError: for a name that cannot be used, or that of a folder without a run.
+        NmtError: if the name cannot be used, or belongs to a folder that is not a run.
     """
     run = Run(RUNS / check_name(name, "run"))
     resumes = _digest(run)
@@ -76,10 +73,10 @@ def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = 
 
 
 def decided(config: Config, dataset: Dataset) -> Config:
-    """Return the configuration with what this machine and this dataset decide: precision, data settings, sentences.
+    """Return a configuration with the values that machine and dataset decide: precision, section data, ordinary text.
 
     Raises:
-        ConfigError: for corpora that the dataset has not, and for a stage without a pair.
+        ConfigError: for corpora or a tag that the dataset does not have, or a stage without pairs.
     """
     _check_corpora(config.training, dataset)
     if config.decoding.tag is not None:
@@ -98,11 +95,12 @@ def _check_corpora(training: TrainingConfig, dataset: Dataset) -> None:
     corpora = dataset.manifest.pairs_by_corpus
     key = "training.stages" if training.stages else "training.corpora"
     for weights in [training.corpora, *(stage.corpora for stage in training.stages)]:
-        if unknown := next((name for name in weights if name not in corpora), None):
-            raise ConfigError(
-                f"{key} names the corpus {unknown!r}{did_you_mean(unknown, corpora)}. Dataset {dataset.name!r} has "
-                f"{', '.join(corpora)}. Correct the name, or prepare that corpus too."
-            )
+        for name in weights:
+            if name not in corpora:
+                raise ConfigError(
+                    f"{key} names the corpus {name!r}{did_you_mean(name, corpora)}. Dataset {dataset.name!r} has "
+                    f"{', '.join(corpora)}. Correct the name, or prepare that corpus too."
+                )
     for epochs in training.spans:
         if not any(pairs_seen(pairs, training.weight(name, epochs[0])) for name, pairs in corpora.items()):
             raise ConfigError(
@@ -111,26 +109,27 @@ def _check_corpora(training: TrainingConfig, dataset: Dataset) -> None:
 
 
 def _digest(run: Run) -> str | None:
+    """Return a digest of the stored configuration and manifest of a run; None if there is no run."""
     with contextlib.suppress(FileNotFoundError):
         return f"{sha256(run.config_path)} {sha256(run.dataset_path)}"
     return None
 
 
 def check_unchanged(plan: RunPlan) -> None:
-    """Make sure that a plan was made from what its run holds now, under the run's lock.
+    """Check, under the run's lock, that the run has not changed since its plan was made.
 
     Raises:
-        ConflictError: if another process has changed the run meanwhile.
+        ConflictError: if another process has changed the run.
     """
     if _digest(plan.directory) != plan.resumes:
         raise ConflictError(
-            f"Another process has changed run {plan.run!r} since this one read it. A run goes on from what it holds. "
+            f"Another process has changed run {plan.run!r} since this process read it. A run resumes from its files. "
             "Give the same command again."
         )
 
 
 def store(plan: RunPlan, dataset: Dataset) -> None:
-    """Create the directory of a new run; of one that goes on, replace configuration and manifest if they have changed.
+    """Create the directory of a new run, or update the configuration and manifest of a resumed run.
 
     Raises:
         ConflictError: if another process has created the run meanwhile.
@@ -143,27 +142,27 @@ def store(plan: RunPlan, dataset: Dataset) -> None:
         create_run(plan.run, plan.config, [manifest, *dataset.tokenizer_files, *origins], plan.recipe)
         return
     stored = run.config()
-    if stored != plan.config or stored.training.not_followed:  # retired keys are written no more
+    if stored != plan.config or stored.training.not_followed:  # retired keys are no longer written
         run.write_config(plan.config)
     if read_manifest(run.dataset_path).fingerprint != plan.fingerprint:
         write_bytes(run.dataset_path, manifest.read_bytes())
 
 
 def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Make sure that a plan goes on with the same experiment as its run; nothing is written.
+    """Check that a plan continues the experiment of its run; nothing is written.
 
     Returns:
-        Differences that make it another experiment, in words; none unless ``allow_changes``.
+        Messages about differences that make it another experiment; empty unless ``allow_changes``.
 
     Raises:
-        ConflictError: naming each such difference in configuration or data, unless ``allow_changes``; for another
-            architecture, optimizer, tokenizers or shapes of weights in any case.
+        ConflictError: naming each such difference in configuration or data, unless ``allow_changes``. A different
+            architecture, optimizer, tokenizer or shape of weights is always refused.
     """
     run = plan.directory
     if any(average.runs for average in run.averages()):
         raise ConflictError(
-            f"Run {run.name!r} is an average of other runs, so it has no state of training to go on from. Start "
-            f"another run from its weights with --from {run.name}."
+            f"Run {run.name!r} is an average of other runs, so it has no training state to resume from. Start another "
+            f"run from its weights with --from {run.name}."
         )
     before, now = run.config(), plan.config
     if before.model.architecture != now.model.architecture:
@@ -174,21 +173,18 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     if before.training.optimizer != now.training.optimizer:
         raise ConflictError(
             f"Run {run.name!r} trains with optimizer {before.training.optimizer!r}, and the configuration asks for "
-            f"{now.training.optimizer!r}. A run keeps its optimizer, whose state it goes on from. Start another run "
-            f"with --run NAME, or from the weights of this one with --from {run.name}."
+            f"{now.training.optimizer!r}. A run keeps its optimizer and resumes from its state. Start another run "
+            f"with --run NAME, or from the weights of this run with --from {run.name}."
         )
-    values = now.model_dump()
-    differences = [
-        f"{section}.{key}: {old!r} before, {new!r} now"
-        for section in ("model", "training")
-        for key, old in getattr(before, section).model_dump().items()
-        if old != (new := values[section][key]) and not (section == "training" and key in SAFE_TO_CHANGE)
-    ]
-    differences += [
-        f"training.{key}: {text}"
-        for key, text in before.training.not_followed.items()
-        if RETIRED["training"][key].matters
-    ]
+    differences = []
+    for section, safe_keys in (("model", set()), ("training", SAFE_TO_CHANGE)):
+        values = getattr(now, section).model_dump()
+        for key, old in getattr(before, section).model_dump().items():
+            if values[key] != old and key not in safe_keys:
+                differences.append(f"{section}.{key}: {old!r} before, {values[key]!r} now")
+    for key, text in before.training.not_followed.items():
+        if RETIRED["training"][key].matters:
+            differences.append(f"training.{key}: {text}")
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(
             f"training.epochs: {before.training.epochs} before, {now.training.epochs} now, with a schedule that falls "
@@ -197,17 +193,17 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     trained_on = read_manifest(run.dataset_path)
     if trained_on.is_imported:
         raise ConflictError(
-            f"Run {run.name!r} was imported and has no state of training to go on from. Start another run from its "
+            f"Run {run.name!r} was imported and has no training state to resume from. Start another run from its "
             f"weights, with --run NAME --from {run.name}."
         )
     if trained_on.fingerprint != plan.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {plan.dataset!r} or new content now")
-    check_tokenizers(run, dataset, "goes on with")
+    check_tokenizers(run, dataset, "resumes with")
     _check_state_fits(run, before, now, trained_on)
     if differences and not allow_changes:
         raise ConflictError(
-            f"Run {run.name!r} was started with other settings or data: {'; '.join(differences)}. A run keeps those "
-            "that it was started with. Start another run with --run NAME, undo the change, or, if it is meant, give "
+            f"Run {run.name!r} was started with other settings or data: {'; '.join(differences)}. A run keeps its "
+            "settings and data. Start another run with --run NAME, undo the change, or, if it is intended, give "
             "--allow-changes."
         )
     return differences

@@ -1,4 +1,4 @@
-"""What training writes to a run: metrics, weights, and checkpoints in the background while training goes on."""
+"""Writer of a run's files in training: metrics, weights, and checkpoints, which a thread writes in the background."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,24 +11,24 @@ from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import remove_abandoned
-from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
 
 
 class Saver:
-    """Writer of a run's files, inside a ``with`` block; leaving the block waits for the file being written."""
+    """Writer of a run's files, a context manager. Leaving it waits for the file that is being written."""
 
     def __init__(
-        self, run: Run, config: TrainingConfig, saved: Progress | None, metrics: bytes, *, writes: bool = True
+        self, run: Run, config: TrainingConfig, saved: TrainingProgress | None, metrics: bytes, *, writes: bool = True
     ) -> None:
-        """Take the run, the training section, and the checkpoint that the run resumes from, if any.
+        """Write nothing yet.
 
         Args:
             run: the run.
             config: the training section.
-            saved: where the checkpoint stands.
-            metrics: its metrics file.
-            writes: false on hosts besides the chief.
+            saved: progress of the checkpoint that the run resumes from; None: a new run.
+            metrics: content of its metrics file.
+            writes: false on hosts other than the chief, which write nothing.
         """
         self.run, self.config, self.writes = run, config, writes
         self._metrics, self._saved = metrics, saved
@@ -43,7 +43,7 @@ class Saver:
             save_weights(self.run, weights, weights_id)
 
     def __enter__(self) -> Self:
-        """Clear away what a killed process has left, set the metrics file back, and start the thread."""
+        """Remove temporary files of a killed process, cut the metrics file back, and start the thread."""
         if self.writes:
             remove_abandoned(self.run.folder)
             self.run.restore_metrics(self._metrics)
@@ -51,32 +51,32 @@ class Saver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for the file being written."""
+        """Wait for the file that is being written."""
         self._thread.shutdown()
 
     @property
-    def saved(self) -> Progress | None:
-        """Where the newest checkpoint on disk stands, once none is being written; None: there is none."""
+    def saved(self) -> TrainingProgress | None:
+        """Progress of the newest checkpoint on disk, after waiting for one being written; None: there is none."""
         if self._saving:
             wait([self._saving])
         return self._saved
 
     def is_due(self, step: int) -> bool:
-        """Return whether a checkpoint is due after a step, by steps or by time."""
+        """Return whether ``save_every`` or ``save_every_minutes`` asks for a checkpoint after a step."""
         by_steps = self.config.save_every is not None and step % self.config.save_every == 0
         minutes = self.config.save_every_minutes
         return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
 
     def save(self, checkpoint: Checkpoint, epoch_weights: Arrays | None, superfluous: list[Path]) -> None:
-        """Begin to save a checkpoint, once the one before is saved.
+        """Begin to save a checkpoint once the previous checkpoint is saved.
 
         Args:
-            checkpoint: its content.
-            epoch_weights: weights of an epoch that has just ended, to be saved before it; None: none has.
-            superfluous: files to delete after it.
+            checkpoint: content of the checkpoint.
+            epoch_weights: weights of an epoch that has just ended, which are saved first; None: within an epoch.
+            superfluous: files to delete afterwards.
 
         Raises:
-            NmtError: if the disk refused the checkpoint before.
+            NmtError: if the previous checkpoint could not be written.
         """
         self.wait()
 
@@ -84,14 +84,14 @@ class Saver:
             saved = save_weights(self.run, epoch_weights, checkpoint.progress.epoch) if epoch_weights else None
             save_checkpoint(self.run, checkpoint, saved if checkpoint.state.weights is epoch_weights else None)
             self._saved = checkpoint.progress
-            for path in superfluous:  # only after a checkpoint that does not need them
+            for path in superfluous:  # only now does no checkpoint need them
                 path.unlink(missing_ok=True)
 
         self._saving = self._thread.submit(write)
         self._saved_at = time.monotonic()
 
     def check(self) -> None:
-        """Raise NmtError if a checkpoint has been refused by the disk meanwhile."""
+        """Raise NmtError if a checkpoint could not be written meanwhile."""
         if self._saving and self._saving.done():
             self.wait()
 
@@ -99,7 +99,7 @@ class Saver:
         """Wait until the last checkpoint is saved.
 
         Raises:
-            NmtError: if the disk refused it.
+            NmtError: if it could not be written.
         """
         if self._saving:
             self._saving.result()

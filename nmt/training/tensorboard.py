@@ -1,7 +1,7 @@
-"""TensorBoard: event files in the run's folder ``events/``, through TensorFlow's own writer.
+"""TensorBoard: event files in the run's folder ``events/``, written by TensorFlow's own writer.
 
-The event files begin anew whenever training starts: they first get the metrics file, cut back to the checkpoint, then
-each new record. So they have no step twice, however often the run was killed.
+The event files are rewritten whenever training starts: first the metrics file, cut back to the checkpoint, then each
+new record. So no step occurs twice, however often the run was killed.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,16 +28,16 @@ FLUSH_MILLISECONDS = 20_000
 
 
 class TensorBoard(Listener):
-    """Listener that records a run. An error switches it off; training goes on."""
+    """Listener that records a run for TensorBoard. An error switches it off, and training goes on."""
 
     def __init__(self, run: Run, warn: Callable[[str], None]) -> None:
-        """Take the run, and what says that recording has failed."""
+        """Write nothing yet. ``warn`` is called with a message if recording fails."""
         self._run, self._warn = run, warn
         self._writer: Any = None
         self._size, self._is_flushed = -1, True
 
     def on_start(self) -> None:
-        """Delete the run's older event files; record its metrics file."""
+        """Delete older event files of the run, and record its metrics file."""
         self._last_step: StepMetrics | None = None
         try:
             for path in self._files():
@@ -48,7 +48,7 @@ class TensorBoard(Listener):
         self._record(*self._run.metrics())
 
     def on_step(self, event: StepEvent) -> None:
-        """Record steps, every ``training.log_every`` steps."""
+        """Record the metrics of steps, every ``training.log_every`` steps."""
         if event.metrics is not None:
             self._record(event.metrics, flush=False)
 
@@ -62,7 +62,7 @@ class TensorBoard(Listener):
             self._record(average)
 
     def close(self) -> None:
-        """Write the rest."""
+        """Write pending records to disk, and close the files."""
         if not self._is_flushed:
             self._record()
         if self._writer is not None:
@@ -88,10 +88,10 @@ class TensorBoard(Listener):
             self._fail(error)
 
     def _flush(self) -> None:
-        """Write what is recorded to the disk.
+        """Write the records to disk.
 
         Raises:
-            NmtError: if the files have not grown: TensorFlow's writer drops what a full disk refuses, and says nothing.
+            NmtError: if the files have not grown: TensorFlow's writer silently drops what a full disk refuses.
         """
         self._writer.flush()
         size = sum(path.stat().st_size for path in self._files())
@@ -103,11 +103,11 @@ class TensorBoard(Listener):
         return sorted(self._run.events_path.glob(EVENT_FILES))
 
     def _fail(self, error: Exception) -> None:
-        """Switch the record off, and say so."""
+        """Switch recording off, with a warning."""
         self._writer = None
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
         self._warn(
-            f"The record for TensorBoard is switched off: {reason}. Training goes on. To record the run again from its "
+            f"Recording for TensorBoard is switched off: {reason}. Training goes on. To record the run again from its "
             f"metrics file: nmt train --run {self._run.name} --tensorboard"
         )
 
@@ -115,11 +115,11 @@ class TensorBoard(Listener):
 def scalars(record: Metrics, before: StepMetrics | None) -> dict[str, float]:
     """Return the values of a record by the names of their series.
 
-    - train/...: of the steps since the last record of steps, ``before``, with target tokens per second
-    - epoch/...: of the training of a whole epoch
-    - validation/..., average/...: of each validation, and of averaged weights
+    - train/...: the steps since the previous record of steps, ``before``, with target tokens per second
+    - epoch/...: the training of a whole epoch
+    - validation/..., average/...: a validation, and averaged weights
     """
-    values = {f"{found.group}/{found.name}": found.value for found in metric_values(record)}
+    values = {f"{metric.group}/{metric.name}": metric.value for metric in metric_values(record)}
     if isinstance(record, StepMetrics):
         speed = tokens_per_second(before, record)
         return values if speed is None else values | {"train/tokens_per_second": speed}
@@ -136,6 +136,6 @@ def samples_as_markdown(samples: Sequence[Sample]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text as it reads, whatever characters of Markdown and HTML it has."""
+    """Return text with the special characters of Markdown and HTML escaped."""
     escaped = "".join(f"\\{character}" if character in "\\`*_{}[]#|~$!" else character for character in text)
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())

@@ -1,16 +1,16 @@
-"""The training loop: steps, validation, checkpoints; a resumed run ends in the same bits as an uninterrupted one."""
+"""The training loop: steps, validations, checkpoints. A resumed run ends in the same bits as an uninterrupted one."""
 
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
 
 from nmt import runtime
 from nmt.cluster.group import Group
-from nmt.cluster.hosts import CHIEF, Hosts
+from nmt.cluster.hosts import CHIEF
 from nmt.data.dataset import open_dataset
 from nmt.errors import NmtError
 from nmt.models.weights import weights_of
@@ -28,23 +28,23 @@ from nmt.runs.weights import average_weights, weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.storage.file_lock import locked
 from nmt.training import stopping
-from nmt.training.checkpoints import Checkpoint, Progress, State, restore_newest
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, restore_newest
 from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, shortage_in_words
 from nmt.training.initial_weights import set_initial_weights, starts_at_random
 from nmt.training.input_pipeline import InputPipeline, check_lengths
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
-from nmt.training.optimization.gradient_sums import Sums
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
+from nmt.training.optimization.totals import TokenTotals
 from nmt.training.plan import RunPlan, check_unchanged, store
 from nmt.training.saver import Saver
 from nmt.training.validation import MakeDecode, ValidationResult, Validator
 
 
 class Trainer:
-    """The training of a planned run, inside a ``with`` block: model, optimizer, batches, and the lock of the run.
+    """Trainer of a planned run, a context manager: model, optimizer, batches, and the lock of the run.
 
-    All hosts go through it in step. What the chief reads from the run's folder it sends to the others.
+    All hosts call its methods at the same points. The chief reads the run's folder and sends its content to the others.
     """
 
     def __init__(
@@ -53,32 +53,32 @@ class Trainer:
         make_decode: MakeDecode | None = None,
         *,
         keep: bool = True,
-        hosts: Hosts | None = None,
+        group: Group | None = None,
         report: Callable[[str], None] = print,
     ) -> None:
-        """Join the other hosts, lock a run that exists, build the model and restore the newest checkpoint.
+        """Lock the run if it exists, build the model and restore the newest checkpoint.
 
-        Nothing is written before ``train``, so that all refusals come first.
+        Nothing is written before ``train``, so every refusal comes first.
 
         Args:
-            plan: the run.
+            plan: the plan of the run.
             make_decode: makes the function that translates validation sentences; None: they are not translated.
-            keep: false to measure the speed of a plan: initial weights are random, no run is read, locked or trained.
-            hosts: the hosts to train with; None: this process alone.
-            report: is called with words about hosts, damaged checkpoints and TensorBoard.
+            keep: false to only measure the speed of a plan: the initial weights are random, and no run is read, locked
+                or trained.
+            group: the hosts to train with; None: this process alone.
+            report: is called with messages about damaged checkpoints and TensorBoard.
 
         Raises:
             ConfigError: for a model that does not fit the dataset.
             DataError: if no checkpoint can be used.
             ConflictError: if another process trains the run, or has changed it since it was planned.
-            NmtError: for all else that keeps the run from training.
+            NmtError: for anything else that keeps the run from training.
         """
         self.plan, self.config, self.run = plan, plan.config, plan.directory
-        self.report = report
+        self.group, self.report = group or Group(), report
         self._locks = contextlib.ExitStack()
         with contextlib.ExitStack() as undo:
             undo.callback(self._locks.close)
-            self.group = Group(hosts, report)
             if keep and self.group.is_chief:
                 if plan.resumes:
                     self._lock()
@@ -88,20 +88,18 @@ class Trainer:
             undo.pop_all()
 
     def _build(self, make_decode: MakeDecode | None, *, keep: bool) -> None:
-        if self.group.count > 1:
-            self.group.agree(self.plan.facts)
         self.dataset = open_dataset(self.plan.dataset)
         check_lengths(self.config.model, self.dataset.manifest)
         decode = make_decode(self.config, self.dataset) if make_decode else None
         self.pipeline = InputPipeline.of(self.config, self.dataset, self.group)
-        restores = keep and self.group.is_chief  # the other hosts receive all that it has
+        restores = keep and self.group.is_chief  # the other hosts receive the result
         initialize = None
         if restores and not self.run.state_steps:
             initialize = functools.partial(set_initial_weights, config=self.config, dataset=self.dataset)
-        self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group, initialize)
+        self.update = build_update(self.config, self.dataset.manifest.vocabulary, self.group, initialize)
         self.model = self.update.model
         self.validator = Validator.of(self.model, self.config, self.dataset, decode)
-        self.progress, metrics, restored = Progress(), b"", None
+        self.progress, metrics, restored = TrainingProgress(), b"", None
         if restores:
             restored, damaged = restore_newest(self.run, self.update.restore)
             for checkpoint in damaged:
@@ -120,15 +118,13 @@ class Trainer:
         self._check: Callable[[], None] = never_stop
 
     def _receive_state(self, metrics: bytes) -> bytes:
-        """Take over the chief's weights, optimizer and progress, and return its metrics."""
+        """Take over weights, optimizer and progress of the chief, and return its metrics file."""
         own = self.update.state()
-        text, metrics = (
-            self.group.gather_bytes(content)[CHIEF] for content in (self.progress.model_dump_json().encode(), metrics)
-        )
-        self.progress = Progress.model_validate_json(text)
+        progress = self.group.broadcast_bytes(self.progress.model_dump_json().encode())
+        self.progress = TrainingProgress.model_validate_json(progress)
         weights, optimizer = self.group.broadcast(own.weights), self.group.broadcast(own.optimizer)
-        self.update.restore(State(weights, optimizer, self.progress.totals))
-        return metrics
+        self.update.restore(TrainingState(weights, optimizer, self.progress.totals))
+        return self.group.broadcast_bytes(metrics)
 
     def __enter__(self) -> Self:
         """Return the trainer."""
@@ -141,16 +137,14 @@ class Trainer:
     def _lock(self) -> None:
         self._locks.enter_context(locked(self.run.lock_path, f"Run {self.run.name!r}"))
 
-    # --- where the run stands
+    # --- progress of the run
 
-    @property
     def is_trained(self) -> bool:
-        """Whether no epoch is left to train, by the chief's validations: another processor has other last bits."""
+        """Ask the chief whether no epoch is left to train: on other processors the last bits of validations differ."""
         return self._chief_says(stopping.is_trained(self.progress, self.validations, self.config.training))
 
-    @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do, neither an epoch nor the average, by the chief's files."""
+        """Ask the chief, which has the run's files, whether neither an epoch nor the average is left to do."""
         finished = stopping.is_finished(self.run, self.progress, self.validations, self.config.training)
         return self._chief_says(finished)
 
@@ -160,7 +154,7 @@ class Trainer:
 
     @property
     def epochs_to_average(self) -> list[int]:
-        """Epochs whose weights the run's average is made of; none if the run has too few."""
+        """Epochs whose weights the run averages at its end; empty if it has too few."""
         return stopping.epochs_to_average(self.progress, self.validations, self.config.training)
 
     def profile(
@@ -169,53 +163,57 @@ class Trainer:
         validation: Sequence[np.ndarray] = (),
         stop: Callable[[], None] = never_stop,
     ) -> list[float]:
-        """Train and validate batches of the coming epoch, with the graphs that train, and undo it all.
+        """Time training and validation batches of the coming epoch with the graphs that train, then undo them all.
 
         Args:
-            training: indices of the pairs of each batch.
-            validation: likewise, for the validation split.
+            training: training batches, each as indices of pairs.
+            validation: validation batches, likewise.
             stop: is called after each batch, and may raise to break off.
 
         Returns:
             The seconds of each batch.
         """
-        seconds, before, rate = [], self.update.state(), self.pipeline.learning_rate(1)
+        seconds, before = [], self.update.state()
         stop = self.group.together(stop, StopRequested)
-
-        def timed(compute: Callable[[], None]) -> None:
-            started = time.perf_counter()
-            compute()
-            self.update.totals.read()  # waits for the device
-            seconds.append(time.perf_counter() - started)
-            stop()
-
         with self.group.exchanging():
             try:
-                for number, batch in enumerate(self.pipeline.batches(self.progress.epoch + 1, list(training)), 1):
-                    timed(lambda: self.update.take([batch], rate, self.progress.step + number))  # noqa: B023
-                for batch in self.validator.batches(validation):
-                    timed(lambda: self.validator.step(*batch))  # noqa: B023
+                for compute in self._computations(training, validation):
+                    started = time.perf_counter()
+                    compute()
+                    self.update.totals.read()  # waits for the device
+                    seconds.append(time.perf_counter() - started)
+                    stop()
             finally:
                 self.update.restore(before)
         return seconds
 
+    def _computations(
+        self, training: Sequence[np.ndarray], validation: Sequence[np.ndarray]
+    ) -> Iterator[Callable[[], None]]:
+        rate = self.pipeline.learning_rate(1)
+        batches = self.pipeline.batches(self.progress.epoch + 1, list(training))
+        for step, batch in enumerate(batches, self.progress.step + 1):
+            yield functools.partial(self.update.take, [batch], rate, step)
+        for batch in self.validator.batches(validation):
+            yield functools.partial(self.validator.step, *batch)
+
     # --- the loop
 
     def train(self, listeners: Sequence[Listener] = (), stop: Callable[[], None] = never_stop) -> Run:
-        """Train the remaining epochs, save after each and in between as configured, and return the run.
+        """Train the remaining epochs and return the run. Checkpoints are saved after each epoch and as configured.
 
         Args:
             listeners: observers besides the metrics file and TensorBoard.
-            stop: is called after each step and each validation batch; when it raises StopRequested on a host, a
-                checkpoint is saved before the exception leaves on all.
+            stop: is called after each step and each validation batch. If it raises StopRequested on any host, a
+                checkpoint is saved and then all hosts raise it.
 
         Raises:
-            NmtError: if training diverges, the disk refuses, or a host is gone.
+            NmtError: if training diverges, the disk cannot be written, or a host is gone.
         """
         with self.group.exchanging():
             recorder = self._recorder()
-            if self.is_finished:
-                for listener in recorder:  # it records what it finds in the metrics
+            if self.is_finished():
+                for listener in recorder:  # TensorBoard records the metrics file
                     listener.on_start()
                     listener.close()
                 return self.run
@@ -239,12 +237,12 @@ class Trainer:
     def _train(self) -> None:
         try:
             if self.saver.saved is None and not starts_at_random(self.config):
-                self._save()  # another run may change, and another machine compute other last bits
+                self._save()  # the source of these weights may change, and machines differ in the last bits
             self._tell(lambda listener: listener.on_start())
-            while not self.is_trained:
+            while not self.is_trained():
                 self._train_epoch()
             self.saver.wait()
-            average = None if self.is_finished else self._average()
+            average = None if self.is_finished() else self._average()
             self._tell(lambda listener: listener.on_end(average))
         except StopRequested:
             self._read_totals()
@@ -261,7 +259,7 @@ class Trainer:
         steps = self.pipeline.steps(epoch)
         self._tell(lambda listener: listener.on_epoch_start(epoch, steps, progress.steps_in_epoch))
         if 0 < progress.steps_in_epoch < steps:
-            self._validate_within_epoch()  # if training was stopped during that validation
+            self._validate_within_epoch()  # training may have been stopped during that validation
         started = time.perf_counter()
         for batches in self.pipeline.step_batches(epoch, progress.steps_in_epoch):
             progress.step += 1
@@ -269,11 +267,11 @@ class Trainer:
             with shortage_in_words(f"in step {progress.step:,}", self.config):
                 self.update.take(batches, self.pipeline.learning_rate(progress.step), progress.step)
             is_logged = progress.step % self.config.training.log_every == 0
-            needed = any(listener.needs_totals() for listener in self._listeners)
-            totals = self._read_totals() if needed or is_logged else None
+            is_needed = any(listener.needs_totals() for listener in self._listeners)
+            totals = self._read_totals() if is_needed or is_logged else None
             progress.seconds += time.perf_counter() - started
             metrics = self._step_metrics(totals) if totals and is_logged else None
-            event = StepEvent(totals if needed else None, progress.seconds, metrics)
+            event = StepEvent(totals if is_needed else None, progress.seconds, metrics)
             self._tell(lambda listener, event=event: listener.on_step(event))  # type: ignore[misc]
             if progress.steps_in_epoch < steps:
                 self._validate_within_epoch()
@@ -284,43 +282,47 @@ class Trainer:
             started = time.perf_counter()
         self._end_epoch(epoch)
 
-    def _step_metrics(self, totals: Sums) -> StepMetrics | None:
+    def _step_metrics(self, totals: TokenTotals) -> StepMetrics | None:
+        """Return the record of the steps since the last record; None if all of them were skipped."""
         progress = self.progress
-        since, progress.logged = totals.since(Sums(*progress.logged)), totals
-        if not since.tokens:  # all steps were skipped
+        recent = totals.since(TokenTotals(*progress.logged))
+        progress.logged = totals
+        if not recent.tokens:
             return None
-        (loss, accuracy), rate = since.means, self.pipeline.learning_rate(progress.step)
+        loss, accuracy = recent.means
+        rate = self.pipeline.learning_rate(progress.step)
         return StepMetrics(
             epoch=progress.epoch + 1, step=progress.step, loss=loss, accuracy=accuracy, learning_rate=rate,
             gradient_norm=self.update.gradient_norm, target_tokens=int(totals.tokens), seconds=progress.seconds,
         )  # fmt: skip
 
     def _end_epoch(self, epoch: int) -> None:
-        train, progress = self._read_totals(), self.progress
+        totals, progress = self._read_totals(), self.progress
         if self.group.count > 1:
             state = self.update.state()
             self.group.compare([*state.weights.values(), *state.optimizer.values()])
-        if not train.tokens:
+        if not totals.tokens:
             raise self._diverged(f"every step of epoch {epoch} was skipped")
         weights, result = self._validate()
+        loss, accuracy = totals.means
         metrics = EpochMetrics(
-            epoch=epoch, step=progress.step, train_loss=train.means[0], train_accuracy=train.means[1],
-            target_tokens=int(train.tokens), seconds=progress.seconds, **result.fields(),
+            epoch=epoch, step=progress.step, train_loss=loss, train_accuracy=accuracy,
+            target_tokens=int(totals.tokens), seconds=progress.seconds, **result.fields(),
             pairs_by_corpus=self.pipeline.seen(epoch) if result.loss_by_corpus else None,
         )  # fmt: skip
         event = self._record(metrics, result)
         self._listeners[0].on_epoch(event)  # the checkpoint holds the metrics file
-        self.progress = Progress(epoch=epoch, step=progress.step, environment=progress.environment)
-        self.update.totals.set(Sums())
+        self.progress = TrainingProgress(epoch=epoch, step=progress.step, environment=progress.environment)
+        self.update.totals.set(TokenTotals())
         self._save(weights)
         for listener in self._listeners[1:]:
             listener.on_epoch(event)
 
     def _validate_within_epoch(self) -> None:
-        """Validate if that is due and not done; save the weights if they are the best so far."""
+        """Validate if a validation is due and not made yet; save the weights if they are the best so far."""
         every, progress = self.config.training.validate_every, self.progress
-        done = any(validation.step == progress.step for validation in self.validations)
-        if not every or progress.step % every or done:
+        is_made = any(validation.step == progress.step for validation in self.validations)
+        if not every or progress.step % every or is_made:
             return
         self._read_totals()
         weights, result = self._validate()
@@ -331,11 +333,12 @@ class Trainer:
         self._tell(lambda listener: listener.on_validation(event))
 
     def _validate(self) -> tuple[Arrays, ValidationResult]:
-        weights = self._finite(self.update.weights)
+        weights = self.update.weights
+        self._check_finite(weights)
         return weights, self._quality(weights, own=self.update.moving_average is None)
 
     def _quality(self, weights: Arrays, *, own: bool = False) -> ValidationResult:
-        """Validate weights; ``own``: those that the model has now."""
+        """Validate weights. ``own`` says that the model has these weights now."""
 
         def after_batch() -> None:
             self._tell(lambda listener: listener.on_validation_batch())
@@ -353,19 +356,21 @@ class Trainer:
         return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     def _average(self) -> AverageMetrics:
-        chief = self.group.is_chief  # the others have no weights of epochs, but arrays of the same names and shapes
-        own = average_weights(self.run, self.epochs_to_average) if chief else weights_of(self.model)
-        weights = self.group.broadcast(own)
+        """Save the average of the last epochs' weights, and return its record."""
+        epochs = self.epochs_to_average
+        # Only the chief has the weights of epochs. The other hosts give names, shapes and dtypes for the exchange.
+        weights = average_weights(self.run, epochs) if self.group.is_chief else weights_of(self.model)
+        weights = self.group.broadcast(weights)
         result = self._quality(weights)
         self.saver.save_weights(weights, "average")
-        return AverageMetrics(epochs=self.epochs_to_average, step=self.progress.step, **result.fields())
+        return AverageMetrics(epochs=epochs, step=self.progress.step, **result.fields())
 
     def _tell(self, call: Callable[[Listener], None]) -> None:
         for listener in self._listeners:
             call(listener)
 
     def _save(self, epoch_weights: Arrays | None = None) -> None:
-        """Save a checkpoint in the background; before it the weights of an epoch that has ended."""
+        """Save the weights of an epoch that has just ended, if any, and a checkpoint, in the background."""
         self._read_totals()
         if not self.saver.writes:
             return
@@ -373,27 +378,25 @@ class Trainer:
         state = self.update.state()
         if epoch_weights and self.update.moving_average is None:
             state = state._replace(weights=epoch_weights)  # one file serves both
-        self._finite(state.weights)
+        self._check_finite(state.weights)
         checkpoint = Checkpoint(self.progress.model_copy(), self.run.metrics_path.read_bytes(), state)
         settings = self.config.training
         kept, best = stopping.weights_to_keep(settings), best_of(self.validations, settings.best_by)
-        # Listed now: weights saved while the checkpoint is written must stay.
+        # Listed before the checkpoint is written: weights saved meanwhile must stay.
         superfluous = weights_to_delete(self.run, self.progress.epoch, kept, weights_id(best) if best else None)
         self.saver.save(checkpoint, epoch_weights, superfluous)
 
-    def _read_totals(self) -> Sums:
-        """Return the epoch's totals so far; raises NmtError if training has diverged."""
+    def _read_totals(self) -> TokenTotals:
+        """Return the totals of the epoch so far, or raise NmtError if training has diverged."""
         if failure := failed_step(self.update, self.progress):
             raise self._diverged(failure)
         totals = self.update.totals.read()
         self.progress.totals = totals
         return totals
 
-    def _finite(self, weights: Arrays) -> Arrays:
-        """Return weights; raises NmtError if some are not finite."""
+    def _check_finite(self, weights: Arrays) -> None:
         if failure := not_finite(weights, self.progress):
             raise self._diverged(failure)
-        return weights
 
-    def _diverged(self, what: str) -> NmtError:
-        return diverged(what, self.saver.saved, self.config.training)
+    def _diverged(self, failure: str) -> NmtError:
+        return diverged(failure, self.saver.saved, self.config.training)

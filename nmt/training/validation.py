@@ -17,8 +17,8 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.divergence import DivergedError, shortage_in_words
 from nmt.training.input_pipeline import batch_dataset
-from nmt.training.optimization.gradient_sums import Sums, Totals, stacked
 from nmt.training.optimization.losses import cross_entropy
+from nmt.training.optimization.totals import RunningTotals, TokenTotals, loss_and_counts
 from nmt.training.optimization.update import BATCH, Batch
 
 SAMPLE = 200
@@ -54,7 +54,7 @@ class Validator:
         """Take the model, whose weights may change later, the validation split, and a function that translates."""
         self.model, self.config, self.split, self.decode = model, config, split, decode
         self.samples: dict[str, Split] = {}
-        self.totals = Totals()
+        self.totals = RunningTotals()
         self.step = make_validation_step(model, self.totals)
 
     @classmethod
@@ -91,7 +91,7 @@ class Validator:
 
     def _means(self, split: Split, check: Callable[[], None] = lambda: None) -> tuple[float, float]:
         """Return loss and accuracy of the pairs of a split."""
-        self.totals.set(Sums())
+        self.totals.set(TokenTotals())
         for batch in self.batches(self._plan(split), split):
             self.step(*batch)
             check()
@@ -117,12 +117,12 @@ class Validator:
         return iter(batch_dataset(split or self.split, list(plan), source_bos=self.config.model.reads_bos))
 
 
-def make_validation_step(model: Seq2SeqModel, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:
+def make_validation_step(model: Seq2SeqModel, totals: RunningTotals) -> Callable[[tf.Tensor, tf.Tensor], None]:
     """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``."""
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         states, targets = model.teacher_forcing(source, target)
-        totals.add(stacked(cross_entropy(model.output_projection().logits(states), targets)))
+        totals.add(loss_and_counts(cross_entropy(model.output_projection().logits(states), targets)))
 
     return validation_step

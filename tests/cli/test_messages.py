@@ -53,10 +53,6 @@ $ nmt train  => No dataset is prepared in data/ yet
 $ nmt train --run ../up  => '../up' cannot be the name of a run
 # Hosts.
 $ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which up to K hosts share?
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1", "c:1"]}, "task": {"index": 0}}
-$ nmt train --set training.micro_batches=2  => There are 3 hosts, and training.micro_batches is 2
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 0}}
-$ nmt train --run short --minutes 5 --set training.micro_batches=2  => --minutes 5 measures the speed of one machine
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
 $ nmt train  => TF_CONFIG is not a cluster: task is missing
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "a:1"]}, "task": {"index": 0}}
@@ -315,7 +311,7 @@ $ nmt train --set training.schedule=linear --set training.peak_learning_rate=1e-
 # --- nmt train -------------------------------------------------------------------------------------------------------
 $ nmt train --minutes 0  => --minutes is 0
 $ nmt train --minutes 5 --set training.epochs=3  => --minutes 5 chooses the number of epochs
-& nmt.recipes.budget.measured_speed = lambda *_: __import__('nmt.recipes.budget').recipes.budget.Speed(0.1, 900, 0.0)
+& nmt.recipes.budget.measure_speed = lambda *_: __import__('nmt.recipes.budget').recipes.budget.Speed(0.1, 900, 0.0)
 $ nmt train --config base.yaml --run new --minutes 1  => --minutes is 1, which has no room for an epoch on dataset
 $ rm checkpoints/base/config.yaml
 $ nmt train --config base.yaml  => checkpoints/base exists already
@@ -341,12 +337,12 @@ $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
 $ nmt train --run base --set training.epochs=3  => Run 'base' is in use by process 4711 on atlas, since
 $ rm -r checkpoints/base/state/*16 && sed -i s/metrics/metric/ checkpoints/base/state/*/state.json
-$ nmt train --run base --set training.epochs=3  => it is not as it was saved
+$ nmt train --run base --set training.epochs=3  => its content is not as it was saved
 $ rm -r checkpoints/base/state/*16
 $ sed -i 's/"format": 2/"format": 3/' checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/state.json has format 3
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/optimizer.safetensors
-$ nmt train --run base --set training.epochs=3  => Run 'base' cannot go on
+$ nmt train --run base --set training.epochs=3  => Run 'base' cannot resume
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000016 is the state of another
 $ rm -r checkpoints/base/state
@@ -365,7 +361,7 @@ $ nmt train --run new  => counts have the keys english, target instead of source
 & nmt.storage.json_file.MAX_JSON = 1000
 $ nmt train --run new  => data/english-german-both/manifest.json is too long
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
-$ nmt train --run new --from base --dataset characters  => The tokenizers of run 'base' are not those of dataset
+$ nmt train --run new --from base --dataset characters  => Run 'base' and dataset 'characters' have different tokenizers
 # Corpora and stages
 $ nmt train --run new --set 'training.corpora={orignal: 2}'  => names the corpus 'orignal' (did you mean 'original'?)
 $ nmt train --run new --set 'training.corpora={original: -1}'  => training.corpora.original is -1, but must be greater

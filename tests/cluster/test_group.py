@@ -1,4 +1,4 @@
-"""What hosts exchange, as far as one process can tell."""
+"""Exchanges of hosts, as far as a single process can test them."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from nmt.runtime import tf
 
 @pytest.mark.parametrize("hosts", range(1, 12))
 def test_a_graph_keeps_the_order_of_the_tree(hosts: int) -> None:
-    """TensorFlow's graph optimizer makes a sum in turn of a tree of additions, if it can."""
+    """TensorFlow's graph optimizer rewrites a tree of additions as a sequential sum if it can."""
     parts = np.random.default_rng(hosts).normal(size=[hosts, 1000]).astype(np.float32)
-    found = tf.function(tree_sum)([*map(tf.constant, parts)])
-    np.testing.assert_array_equal(found, sum_of_parts(list(parts)))
+    summed = tf.function(tree_sum)([*map(tf.constant, parts)])
+    np.testing.assert_array_equal(summed, sum_of_parts(list(parts)))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def tf_config(cluster: object, kind: object = "worker", index: object = 0) -> di
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})}
 
 
-def found(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> Hosts | None:
+def hosts_of(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> Hosts | None:
     for name in ("TF_CONFIG", *SLURM):
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
@@ -43,7 +43,7 @@ def test_tf_config_has_workers_or_a_chief_and_workers(rank: int, monkeypatch: py
         tf_config({"worker": ADDRESSES, "ps": []}, "worker", str(rank)),
         tf_config({"worker": ADDRESSES[1:], "chief": ADDRESSES[:1]}, kind, index),
     ):
-        assert found(monkeypatch, environ) == Hosts(ADDRESSES, rank)
+        assert hosts_of(monkeypatch, environ) == Hosts(ADDRESSES, rank)
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,17 @@ def test_tf_config_has_workers_or_a_chief_and_workers(rank: int, monkeypatch: py
     ids=str,
 )
 def test_a_process_may_be_alone(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(monkeypatch, environ) is None
+    assert hosts_of(monkeypatch, environ) is None
 
 
 def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """SLURM numbers gpu9 before gpu10, TensorFlow's resolver sorts by letters: a rank goes by the address."""
     expected = [f"{node}:{PORT}" for node in ("cpu1", "gpu10", "gpu11", "gpu9")]
     for process, node in enumerate(["gpu9", "gpu10", "gpu11", "cpu1"]):
-        hosts = found(monkeypatch, SLURM | {"SLURM_PROCID": str(process), "SLURMD_NODENAME": node})
+        hosts = hosts_of(monkeypatch, SLURM | {"SLURM_PROCID": str(process), "SLURMD_NODENAME": node})
         assert hosts == Hosts(expected, expected.index(f"{node}:{PORT}"))
     several = {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_STEP_TASKS_PER_NODE": "2(x2)", "SLURMD_NODENAME": "n2"}
-    hosts = found(monkeypatch, SLURM | several | {"SLURM_LOCALID": "1"})
+    hosts = hosts_of(monkeypatch, SLURM | several | {"SLURM_LOCALID": "1"})
     assert hosts == Hosts([f"n1:{PORT}", f"n1:{PORT + 1}", f"n2:{PORT}", f"n2:{PORT + 1}"], 3)
 
 
@@ -108,7 +108,7 @@ def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPa
 )
 def test_what_cannot_be_used_is_named(environ: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
-        found(monkeypatch, environ)
+        hosts_of(monkeypatch, environ)
     assert words in str(caught.value)
 
 
@@ -185,7 +185,7 @@ CLUSTERS = st.fixed_dictionaries({"cluster": st.just({"worker": ADDRESSES}), "ta
 def test_whatever_tf_config_holds_no_process_is_host_0_by_mistake(value: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
         try:
-            hosts = found(patch, {"TF_CONFIG": json.dumps(value)})
+            hosts = hosts_of(patch, {"TF_CONFIG": json.dumps(value)})
         except ConfigError as refused:
             assert "TF_CONFIG" in str(refused) and "{" in str(refused)
             return
@@ -200,4 +200,4 @@ def test_whatever_tf_config_holds_no_process_is_host_0_by_mistake(value: object)
 @given(st.fixed_dictionaries({}, optional={name: st.text("0123456789.-[]x(),ng", max_size=12) for name in SLURM}))
 def test_whatever_slurm_s_variables_hold_is_used_or_refused(values: dict[str, str]) -> None:
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(ConfigError):
-        found(patch, SLURM | values)
+        hosts_of(patch, SLURM | values)

@@ -1,4 +1,4 @@
-"""Hosts as processes: the result of one, however many there are, and however they end.
+"""Hosts as processes: the result does not depend on their number or on how they end.
 
 Twenty kills instead of the suite's few: ``NMT_KILLS=20 pytest -m slow tests/cluster/test_processes.py -k killed -n 0``
 """
@@ -72,7 +72,7 @@ def start(folder: Path, *arguments: str, code: str = MAIN, **environ: str) -> su
 
 
 def told(addresses: list[str], rank: int) -> dict[str, str]:
-    """Return what a host is told by TF_CONFIG: the first is the chief."""
+    """Return the environment that tells a host its rank by TF_CONFIG. The first host is the chief."""
     task = {"type": "worker" if rank else "chief", "index": max(0, rank - 1)}
     return {"TF_CONFIG": json.dumps({"cluster": {"chief": addresses[:1], "worker": addresses[1:]}, "task": task})}
 
@@ -83,7 +83,7 @@ def start_hosts(folder: Path, count: int, *arguments: str) -> list[subprocess.Po
 
 
 def finished(folder: Path, run: str, processes: list[subprocess.Popen[str]]) -> dict[str, object]:
-    """Wait until all have ended well, and return the outcome of the run."""
+    """Wait until all processes have ended without an error, and return the outcome of the run."""
     outputs = [process.communicate(timeout=280) for process in processes]
     assert {process.returncode for process in processes} == {0}, outputs
     assert all(output == "" for output, _ in outputs[1:])  # the chief speaks for all
@@ -92,7 +92,7 @@ def finished(folder: Path, run: str, processes: list[subprocess.Popen[str]]) -> 
 
 @pytest.fixture(scope="module")
 def alone(prepared: Path) -> Alone:
-    """Return a function of settings that returns the outcome of a run of one process."""
+    """Return a function from settings to the outcome of a run of a single process."""
 
     @functools.cache
     def train_alone(*settings: str) -> dict[str, object]:
@@ -111,7 +111,7 @@ def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
 
 
 def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
-    """Send bytes that are none of TensorFlow's to all ports, as long as the processes run."""
+    """Send bytes that TensorFlow does not expect to all ports as long as the processes run."""
     while any(process.poll() is None for process in processes):
         for address in addresses:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(address[10:]))) as stranger:
@@ -127,7 +127,7 @@ def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
 def test_the_bits_do_not_depend_on_the_number_of_hosts(
     prepared: Path, alone: Alone, model: str, precision: str, dataset: str, count: int
 ) -> None:
-    """Averages, clipping, accumulation, validation amid epochs, a short last step.
+    """The run has averages, clipping, accumulation, validations within epochs and a short last step.
 
     Two hosts are tasks of SLURM, whose variables name them; four are told by TF_CONFIG, and strangers send bytes.
     """
@@ -151,7 +151,7 @@ def test_the_bits_do_not_depend_on_the_number_of_hosts(
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_any_number_of_hosts(prepared: Path, alone: Alone) -> None:
-    """Told to leave, any host makes all leave after the same step."""
+    """If any host is asked to stop, all hosts stop after the same step."""
     run = Run(prepared / "checkpoints" / "stopped")
     for count, step, number in ((4, 15, signal.SIGTERM), (2, 45, signal.SIGINT)):
         processes = start_hosts(prepared, count, "--run", "stopped", *FLOAT32)
@@ -167,7 +167,7 @@ def test_a_run_goes_on_with_any_number_of_hosts(prepared: Path, alone: Alone) ->
 
 @pytest.mark.slow
 def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: Alone) -> None:
-    """A host that is killed or stands still stops the other within a minute, in words; the same command goes on."""
+    """A killed or stalled host ends the other with a message within a minute; the same command resumes."""
     dice = random.Random(5)
     name = "killed"
     run = Run(prepared / "checkpoints" / name)
@@ -190,23 +190,52 @@ def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: 
 
 
 @pytest.mark.slow
-def test_hosts_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
-    addresses = free_addresses(2)
+@pytest.mark.parametrize(
+    ("more", "has_dataset", "message"),
+    [
+        (["--set", "training.label_smoothing=0.2"], True, "training.label_smoothing 0.2 against nothing"),
+        ([], False, "dataset pairs missing or damaged against "),
+    ],
+)
+def test_hosts_that_differ_are_refused_before_anything_is_written(
+    prepared: Path, tmp_path: Path, more: list[str], has_dataset: bool, message: str
+) -> None:
+    addresses, settings = free_addresses(2), ["--run", "refused", *SHORT_RUN]
+    folder = prepared if has_dataset else tmp_path
     processes = [
-        start(prepared, "--run", "refused", *SHORT_RUN, *more, **told(addresses, rank))
-        for rank, more in enumerate(([], ["--set", "training.label_smoothing=0.2"]))
-    ]
+        start(prepared, *settings, **told(addresses, 0)), start(folder, *settings, *more, **told(addresses, 1))
+    ]  # fmt: skip
     for process in processes:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 2
         assert "nmt: Host 1 (" in errors
-        assert "training.label_smoothing 0.2 against 0.1" in errors
+        assert message in errors
     assert not (prepared / "checkpoints" / "refused").exists()
 
 
 @pytest.mark.slow
+def test_hosts_besides_the_chief_need_the_dataset_alone(prepared: Path, alone: Alone, tmp_path: Path) -> None:
+    """They train without the configuration file, resume without the run's folder, and raise the chief's errors."""
+    (tmp_path / "data").symlink_to(prepared / "data")
+
+    def start_both(*arguments: str) -> list[subprocess.Popen[str]]:
+        addresses, settings = free_addresses(2), ["--run", "chief", *arguments]
+        return [start(folder, *settings, **told(addresses, rank)) for rank, folder in enumerate((prepared, tmp_path))]
+
+    assert finished(prepared, "chief", start_both(*SHORT_RUN)) == alone(*SHORT_RUN)
+    resumed = start_both()
+    outputs = [process.communicate(timeout=100)[0] for process in resumed]
+    assert "Run chief is finished: 1 epochs" in outputs[0] and outputs[1] == ""
+    for process in start_both("--set", "training.label_smoothing=0.2"):
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 2
+        assert "nmt: Run 'chief' was started with other settings or data: training.label_smoothing" in errors
+    assert {path.name for path in tmp_path.iterdir()} == {"data"}
+
+
+@pytest.mark.slow
 def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
-    """It answers TensorFlow's heartbeats, so that only the time it keeps the others waiting gives it away."""
+    """It answers TensorFlow's heartbeats, so only the time for which it keeps the others waiting reveals it."""
     addresses, settings = free_addresses(2), ["--run", "hanging", "--config", "transformer.yaml"]
     stuck = start(prepared, *settings, code=IMPATIENT + STUCK, **told(addresses, 1))
     try:
@@ -223,8 +252,8 @@ def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_host_that_never_joins_is_not_waited_for_for_ever(prepared: Path, number: int) -> None:
-    """At its port something listens that is not TensorFlow; Ctrl-C ends the wait before its limit does."""
+def test_the_wait_for_a_host_that_never_joins_ends(prepared: Path, number: int) -> None:
+    """Another program listens at its port. Ctrl-C ends the wait before its limit."""
     addresses = free_addresses(2)
     seconds = 3 if number == signal.SIGKILL else 1000
     code = f"import nmt.cluster.group as group; group.JOIN_SECONDS = {seconds}; {MAIN}"

@@ -10,7 +10,7 @@ SIZES = st.integers(1, 40)
 
 
 def tree(node: list[str]) -> str:
-    """Return the sum of a node as text with its brackets."""
+    """Return the sum of a node as text with brackets."""
     if len(node) == 1:
         return node[0]
     middle = -(-len(node) // 2)
@@ -27,7 +27,7 @@ class Term(str):
 
 
 def summed(share: range, present: int) -> Term:
-    """Return the sum of a share as a host adds it, when a step has fewer micro-batches than others."""
+    """Return the sum of a share as a host adds it in a step with fewer micro-batches."""
     held = [Term("")] * slots(len(share))
     for addition in additions(share):
         if addition.micro_batch < present:
@@ -40,7 +40,7 @@ def summed(share: range, present: int) -> Term:
 
 
 @given(SIZES, st.data())
-def test_hosts_together_add_as_one_does(count: int, data: st.DataObject) -> None:
+def test_several_hosts_add_like_a_single_host(count: int, data: st.DataObject) -> None:
     hosts = data.draw(st.integers(1, count))
     present = data.draw(st.integers(1, count))
     parts = [summed(share, present) for share in shares(range(count), hosts)]
@@ -52,10 +52,10 @@ def test_hosts_together_add_as_one_does(count: int, data: st.DataObject) -> None
 @given(SIZES, st.data())
 def test_each_micro_batch_is_computed_by_one_host_in_order(count: int, data: st.DataObject) -> None:
     hosts = data.draw(st.integers(1, count))
-    found = shares(range(count), hosts)
-    assert len(found) == hosts
-    assert [number for share in found for number in share] == list(range(count))
-    for share in found:
+    host_shares = shares(range(count), hosts)
+    assert len(host_shares) == hosts
+    assert [number for share in host_shares for number in share] == list(range(count))
+    for share in host_shares:
         assert [addition.micro_batch for addition in additions(share)] == list(share)
 
 

@@ -26,7 +26,7 @@ from nmt.plotting.trained import draw_positions
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 
 
 class ToyConfig(ModelConfig):
@@ -183,7 +183,7 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
     assert Seq2SeqModel.__abstractmethods__ == CONTRACT - {"teacher_forcing"}
     with pytest.raises(TypeError, match="abstract"):
         Seq2SeqModel()
-    update = Update.of(Config(model=ToyConfig()), {"source": 20, "target": 20})
+    update = build_update(Config(model=ToyConfig()), {"source": 20, "target": 20})
     pipeline = InputPipeline(Config(model=ToyConfig()), generate_split(40, 20, seed=1))
     [batches] = pipeline.step_batches(1)
     update.take(batches, 0.01, 1)

@@ -20,8 +20,8 @@ from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.weights import weight_name, weights_of
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, EOS, PAD
-from nmt.training.optimization.gradient_sums import Sums
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
+from nmt.training.optimization.totals import TokenTotals
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
@@ -141,11 +141,11 @@ FAST = ("recurrent, luong, local-m",)
 def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: str) -> None:
     model = ModelConfig.model_validate({**SECTIONS[name], "dropout": 0.0})
     settings, steps, beams = TrainingConfig(precision="float32"), 20, 3
-    limits = np.array([3, 6, 5], np.int32)  # the sentences leave the search at different steps
-    update, losses = Update.of(Config(model=model, training=settings), {"source": 10, "target": 10}), []
+    limits = np.array([3, 6, 5], np.int32)  # sentences leave the search one after another
+    update, losses = build_update(Config(model=model, training=settings), {"source": 10, "target": 10}), []
     before = weights_of(update.model)
     for step in range(steps):
-        update.totals.set(Sums())
+        update.totals.set(TokenTotals())
         update.take([(SOURCE, TARGET)], 0.01, 1 + step)
         losses.append(update.totals.read().means[0])
     same = {path for path, weight in weights_of(update.model).items() if np.array_equal(weight, before[path])}

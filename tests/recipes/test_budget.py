@@ -1,4 +1,4 @@
-"""Recipes and configurations fit into a budget of time by a measured speed."""
+"""Recipes and configurations are fitted into a time budget by a measured speed."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
         per_epoch = steps(recipe) // recipe.config.training.epochs
         return Speed(cost * config.training.batch_size / 1e7, per_epoch, 2.0)
 
-    monkeypatch.setattr(budget, "measured_speed", measure)
+    monkeypatch.setattr(budget, "measure_speed", measure)
     return configs
 
 
@@ -47,7 +47,7 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
     for minutes in (8, 15, 30, 60, 120, 1_000):
         measured.clear()
         recipe = fit_recipe(whole, NO_DATASET, minutes)
-        speed = budget.measured_speed(recipe.config, NO_DATASET)
+        speed = budget.measure_speed(recipe.config, NO_DATASET)
         epochs = recipe.config.training.epochs
         assert epochs * speed.epoch_seconds <= 60 * minutes + OVERTIME * speed.epoch_seconds
         most = most_epochs(whole.size)
@@ -58,7 +58,7 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
 
 def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -> None:
     whole = compose(MEASURED)
-    speed = budget.measured_speed(whole.config, NO_DATASET)
+    speed = budget.measure_speed(whole.config, NO_DATASET)
     minutes = (LEAST_EPOCHS - 0.5) * speed.epoch_seconds / 60
     recipe = fit_recipe(whole, NO_DATASET, minutes)
     assert weights(recipe) < weights(whole)
@@ -73,13 +73,13 @@ def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -
 
 def test_few_epochs_of_many_steps_keep_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     large = compose(facts(5_000_000))
-    monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(0.1, ENOUGH_STEPS, 1.0))
+    monkeypatch.setattr(budget, "measure_speed", lambda *_: Speed(0.1, ENOUGH_STEPS, 1.0))
     recipe = fit_recipe(large, NO_DATASET, 10)
     assert recipe.config.training.epochs == 1
     assert recipe.config.model == large.config.model
 
 
-def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused_with_one_that_suffices(
+def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused_and_a_sufficient_one_named(
     measured: list[Config],
 ) -> None:
     whole = compose(MEASURED)

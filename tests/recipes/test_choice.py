@@ -1,4 +1,4 @@
-"""The choice of a recipe is a valid, sensible configuration for every dataset, and follows what the user sets."""
+"""A recipe is a valid, sensible configuration for every dataset, and follows the settings of the user."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def facts(pairs: int = 29_000, length: int = 15, joint: bool = True, validation:
 
 
 def weights(recipe: Recipe) -> int:
-    """Return about the weights of the layers of a Transformer."""
+    """Return the approximate number of weights of a Transformer's layers."""
     model: Any = recipe.config.model
     return (model.encoder_layers + model.decoder_layers) * model.d_model**2
 
@@ -85,7 +85,7 @@ def test_smaller_models_of_a_row_end_with_the_smallest() -> None:
     assert models == sorted(set(models), reverse=True) and models[-1] == (SIZES[0].layers, SIZES[0].width)
 
 
-def test_what_depends_on_the_users_settings_follows_them() -> None:
+def test_dependent_settings_follow_the_users_settings() -> None:
     wide = compose(facts(), ["model.d_model=512"]).config
     assert (wide.model.heads, wide.model.d_ff, wide.training.peak_learning_rate) == (8, 2048, 0.002)  # type: ignore[attr-defined]
     short, long = (compose(facts(), [f"training.epochs={epochs}"]).config for epochs in (2, 40))
@@ -125,7 +125,7 @@ def test_positions_are_rotary_where_heads_have_pairs_of_channels(own: list[str],
      "training.decode_validation=0", "model.tie_embeddings=none", "model.norm_placement=pre",
      "training.xla=true", "training.decay_steps=9"],
 )  # fmt: skip
-def test_one_setting_needs_no_other(own: str) -> None:
+def test_a_setting_needs_no_other(own: str) -> None:
     config = compose(facts(), [own]).config
     if own.endswith("sentences"):
         assert config.training.batch_size == 64

@@ -1,4 +1,4 @@
-"""Recipes of prepared datasets: files that read back as the same configuration, and reasons that name it."""
+"""Recipes of prepared datasets: their file gives the same configuration, and their reasons name its values."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def test_the_file_reads_back_as_the_configuration(
     assert load_config(path, SETTINGS[settings]) == recipe.config  # what was set once more changes nothing
 
 
-def test_facts_are_those_of_the_dataset(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_describe_the_dataset(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(prepared)
     for name in DATASETS:
         dataset = open_dataset(name)

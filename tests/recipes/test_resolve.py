@@ -1,16 +1,20 @@
-"""Which run ``nmt train`` trains, by what was typed, and what it says and writes."""
+"""The plan that ``nmt train`` makes of its arguments, and what it prints and writes."""
 
+import contextlib
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import outcome, run_nmt
 
+from nmt.cluster.group import Group
+from nmt.cluster.hosts import Hosts
 from nmt.config.loading import load_config
 from nmt.data.dataset import open_dataset
-from nmt.errors import ConfigError, ConflictError
+from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.recipes import budget
 from nmt.recipes.budget import Speed
 from nmt.recipes.resolve import Request, resolve
@@ -37,7 +41,7 @@ def plan_of(*request: Any, **more: Any) -> RunPlan:
     return resolve(Request(*request, **more), lambda _: None).plan
 
 
-def test_the_run_is_named_by_what_was_typed(here: Path) -> None:
+def test_the_arguments_name_the_run(here: Path) -> None:
     assert (plan_of("base.yaml", "mine").run, plan_of("base.yaml", "mine").recipe) == ("mine", None)
     resumed = plan_of(run="base")
     assert resumed.resumes and resumed.recipe is None and resumed.config == find_run("base").config()
@@ -63,7 +67,7 @@ def test_a_run_with_the_name_of_the_dataset_goes_on(
 
 
 def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(1.0, 10, 2.0))
+    monkeypatch.setattr(budget, "measure_speed", lambda *_: Speed(1.0, 10, 2.0))
     file = resolve(Request("base.yaml", "new", minutes=1))
     assert file.plan.config.training.epochs == 5 and "training.epochs is 5" in file.chosen[0]
     recipe = plan_of(run="new", minutes=1)
@@ -76,7 +80,7 @@ def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -
             plan_of(minutes=minutes)
 
 
-def test_a_run_that_another_process_has_changed_since_is_left_alone(
+def test_a_run_that_another_process_has_changed_since_is_refused(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan is made before the lock is taken."""
@@ -87,9 +91,52 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
     shutil.copytree(run.folder, "checkpoints/new")
     before = outcome(run)
     for stale in (late, new):
-        with pytest.raises(ConflictError, match=r"Another process has changed run .* since this one read it"):
+        with pytest.raises(ConflictError, match=r"Another process has changed run .* since this process read it"):
             stale.trainer()
     assert before == outcome(run) == outcome(find_run("new"))
+
+
+class TwoHosts(Group):
+    """Group of two hosts that run in turn in this process: the chief, then the other with the chief's messages."""
+
+    messages: ClassVar[list[bytes]] = []
+
+    def __init__(self, hosts: Hosts, warn: Callable[[str], None]) -> None:
+        super().__init__(None, warn)
+        self.hosts, self.rank, self.count, self.is_chief = hosts, hosts.rank, 2, hosts.rank == 0
+
+    def agree(self, facts: dict[str, str], environment: dict[str, str] | None = None) -> None:
+        """Compare nothing: both hosts are this process."""
+
+    def gather_bytes(self, content: bytes) -> list[bytes]:
+        if self.is_chief:
+            self.messages.append(content)
+            return [content, b"null"]
+        return [self.messages.pop(0), content]
+
+
+def test_the_chief_plans_for_a_host_that_has_the_dataset_alone(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.cluster.group.Group", TwoHosts)
+    addresses = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": %s}}'
+    requests = [
+        (Request("base.yaml", "new", overrides=["training.micro_batches=2"]), None),
+        (Request("base.yaml", "new"), "There are 2 hosts, and training.micro_batches is 1"),
+        (Request("ghost.yaml"), "There is no configuration 'ghost.yaml'"),
+        (Request(minutes=5, overrides=["training.micro_batches=2"]), "--minutes 5 measures the speed of one machine"),
+    ]
+    (tmp_path / "data").symlink_to(here / "data")
+    for request, failure in requests:
+        plans = []
+        for rank, folder in enumerate((here, tmp_path)):
+            monkeypatch.chdir(folder)
+            monkeypatch.setenv("TF_CONFIG", addresses % rank)
+            with pytest.raises(NmtError, match=failure) if failure else contextlib.nullcontext():
+                resolved = resolve(request)
+                assert resolved.is_chief == (rank == 0)
+                plans.append(resolved.plan.model_dump())
+        assert not plans or plans[0] == plans[1]
 
 
 @pytest.mark.slow

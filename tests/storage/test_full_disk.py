@@ -17,7 +17,7 @@ from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import StepMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage import arrays
-from nmt.training.checkpoints import Checkpoint, Progress, State, restore_newest, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, restore_newest, save_checkpoint
 
 ERRORS = [errno.ENOSPC, errno.EROFS, errno.EDQUOT]
 CALLS = [
@@ -60,9 +60,8 @@ def save(run: Run, step: int) -> None:
     weights, moments = {"a": np.full((3, 2), step, np.float32)}, {"m": np.full((3, 2), -step, np.float32)}
     saved = save_weights(run, weights, step)
     run.append_metrics(StepMetrics(epoch=step, step=step, loss=3.0, accuracy=0.1, learning_rate=1e-4))
-    content = Checkpoint(
-        Progress(epoch=step, step=step), run.metrics_path.read_bytes(), State(weights, moments, (0, 0, 0))
-    )
+    progress, state = TrainingProgress(epoch=step, step=step), TrainingState(weights, moments, (0, 0, 0))
+    content = Checkpoint(progress, run.metrics_path.read_bytes(), state)
     save_checkpoint(run, content, saved)
 
 

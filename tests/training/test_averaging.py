@@ -1,4 +1,4 @@
-"""The average that is asked for: that of training, validated as training does, and what translates from then on."""
+"""``nmt average``: its weights and scores are the same as in training, and ``nmt translate`` uses them afterwards."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """That run, in a copy of the folder as the working directory."""
+    """A copy of that folder as the working directory, and its run."""
     monkeypatch.chdir(shutil.copytree(trained, tmp_path / "copy"))
     return Run(Path("checkpoints/run"))
 
@@ -48,7 +48,7 @@ def dataset(run: Run) -> Dataset:
     return open_dataset("pairs")
 
 
-def test_it_is_the_average_that_training_ends_with(run: Run, dataset: Dataset) -> None:
+def test_the_average_equals_the_average_of_training(run: Run, dataset: Dataset) -> None:
     by_training, content = run.average(), run.weights_path("average").read_bytes()
     assert by_training is not None
     assert by_training.validation_bleu is not None
@@ -62,24 +62,24 @@ def test_it_is_the_average_that_training_ends_with(run: Run, dataset: Dataset) -
 def test_an_average_asked_for_stands_until_training_goes_on(run: Run, dataset: Dataset) -> None:
     asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
     assert run.average() == asked_for
-    assert trainer_of(run.name, CONFIG, dataset).is_finished
+    assert trainer_of(run.name, CONFIG, dataset).is_finished()
     longer = tiny(**{**SETTINGS, "epochs": 9})
     again = train("run", longer, dataset, decode=ValidationDecoder(longer, dataset)).run.average()
     assert again is not None
     assert again.epochs == [8, 9]
 
 
-def test_without_its_dataset_a_run_is_averaged_and_has_no_figures(run: Run) -> None:
+def test_without_its_dataset_a_run_is_averaged_without_scores(run: Run) -> None:
     metrics = average(run, [1, 2], None, ValidationDecoder)
     assert json.loads(run.metrics_path.read_text().splitlines()[-1]) == {
         "kind": "average", "epochs": [1, 2], "step": metrics.step,
     }  # fmt: skip
     assert choose_epoch(run, None) == "average"
-    found, expected = read_arrays(run.weights_path("average")), average_weights(run, [1, 2])
-    assert all((found[name] == array).all() for name, array in expected.items())
+    written, expected = read_arrays(run.weights_path("average")), average_weights(run, [1, 2])
+    assert all((written[name] == array).all() for name, array in expected.items())
 
 
-def test_after_a_line_that_was_cut_the_average_is_known(run: Run) -> None:
+def test_the_average_is_recorded_after_a_truncated_line(run: Run) -> None:
     before = run.metrics()
     with run.metrics_path.open("ab") as file:
         file.write(b'{"kind":"average","epochs":[1')
@@ -89,10 +89,10 @@ def test_after_a_line_that_was_cut_the_average_is_known(run: Run) -> None:
 
 def test_the_average_of_runs_is_a_run_that_translates(run: Run, dataset: Dataset) -> None:
     weights = read_arrays(run.weights_path(8))
-    other = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
-    save_weights(other, {name: array + 1e-3 for name, array in weights.items()}, 8)
-    other.write_config(tiny({"dropout": 0.3}, **SETTINGS))
-    metrics = average_runs("both", [(run, 8), (other, 8)], dataset, ValidationDecoder)
+    copied = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
+    save_weights(copied, {name: array + 1e-3 for name, array in weights.items()}, 8)
+    copied.write_config(tiny({"dropout": 0.3}, **SETTINGS))
+    metrics = average_runs("both", [(run, 8), (copied, 8)], dataset, ValidationDecoder)
     both = Run(Path("checkpoints/both"))
     assert (both.config(), both.average(), choose_epoch(both, None)) == (run.config(), metrics, "average")
     assert (metrics.runs, metrics.epochs) == (["run:8", "other:8"], [8, 8])
@@ -103,10 +103,10 @@ def test_the_average_of_runs_is_a_run_that_translates(run: Run, dataset: Dataset
 
 
 def test_runs_of_other_vocabularies_have_no_average(run: Run) -> None:
-    other = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
-    other.tokenizer_files[0].write_text("{}")
+    copied = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
+    copied.tokenizer_files[0].write_text("{}")
     with pytest.raises(ConflictError, match="'run' and 'other' differ in tokenizers"):
-        average_runs("both", [(run, 8), (other, 8)], None, ValidationDecoder)
+        average_runs("both", [(run, 8), (copied, 8)], None, ValidationDecoder)
     assert not Path("checkpoints/both").exists()
 
 

@@ -1,4 +1,4 @@
-"""What is saved after an epoch is restored to the bit, damage falls back to the epoch before, old files go."""
+"""Checkpoints: they restore the same bits, a damaged one falls back to its predecessor, and old files are deleted."""
 
 import hashlib
 import json
@@ -26,8 +26,8 @@ from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import (
     Checkpoint,
-    Progress,
-    State,
+    TrainingProgress,
+    TrainingState,
     read_checkpoint,
     restore_newest,
     save_checkpoint,
@@ -58,7 +58,7 @@ def build(seed: int, **changes: Any) -> ModelAndOptimizer:
 
 
 def take_step(model: keras.Model, optimizer: Adam) -> None:
-    """Take one training step, dropout on."""
+    """Take a training step with dropout."""
     with tf.GradientTape() as tape:
         seed = tf.stack([1, optimizer.steps])
         states = model.decode_states(IDS, model.encode(IDS, dropout_seed=seed), dropout_seed=seed)
@@ -75,55 +75,55 @@ def everything(model: keras.Model, optimizer: Adam) -> dict[str, np.ndarray]:
 def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
     """Return whether all arrays are equal to the bit."""
     return len(first) == len(second) and all(
-        np.array_equal(one, two) for one, two in zip(first.values(), second.values(), strict=True)
+        np.array_equal(array, same) for array, same in zip(first.values(), second.values(), strict=True)
     )
 
 
 def restore(run: Run, model: keras.Model, optimizer: Adam) -> tuple[Checkpoint | None, list[str]]:
     """Restore the newest checkpoint into model and optimizer."""
 
-    def load(state: State) -> None:
+    def load(state: TrainingState) -> None:
         set_weights(model, state.weights)
         optimizer.restore(state.optimizer)
 
     return restore_newest(run, load)
 
 
-def progress(step: int) -> Progress:
-    """Return where a run stands whose epochs are of one step."""
-    return Progress(
+def progress(step: int) -> TrainingProgress:
+    """Return the progress of a run whose epochs have a single step."""
+    return TrainingProgress(
         epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
         environment={"tensorflow": "2"},
     )  # fmt: skip
 
 
 def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
-    """Save weights, metrics and state as after an epoch of one step."""
+    """Save weights, metrics and state as after an epoch with a single step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, step=step))
-    state = State(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
+    state = TrainingState(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
     content = Checkpoint(progress(step), run.metrics_path.read_bytes(), state)
     save_checkpoint(run, content, saved)
 
 
 @pytest.fixture(scope="module")
-def other() -> ModelAndOptimizer:
+def twin() -> ModelAndOptimizer:
     """Another model of the same shape."""
     return build(seed=2)
 
 
 @pytest.fixture
-def blank(other: ModelAndOptimizer) -> ModelAndOptimizer:
-    """A model and optimizer that hold nothing but zeros."""
-    model, optimizer = other
+def blank(twin: ModelAndOptimizer) -> ModelAndOptimizer:
+    """A model and an optimizer whose values are all zero."""
+    model, optimizer = twin
     for variable in [*model.variables, optimizer.steps, *optimizer.means, *optimizer.squares]:
         variable.assign(np.zeros(variable.shape, variable.numpy().dtype))
-    return other
+    return twin
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A run folder with three saved epochs of a step each, and what model and optimizer were after each."""
+    """A run folder with three saved epochs of a single step, and the state after each epoch."""
     run = Run(tmp_path_factory.mktemp("trained") / "first")
     model, optimizer = build(seed=1)
     states = []
@@ -159,7 +159,7 @@ def test_weights_and_optimizer_are_restored_to_the_bit(trained: Trained, run: Ru
 
 @pytest.mark.parametrize(("step", "left"), [(2, [2]), (4, [3, 4])])
 @pytest.mark.parametrize("links", [True, False])
-def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(
+def test_saving_a_step_again_replaces_it_and_deletes_later_steps(
     copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch, step: int, left: list[int], links: bool
 ) -> None:
     def refuse(self: Path, target: Path) -> None:
@@ -194,7 +194,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("damage", [*DAMAGE, "of another state"])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_damaged_state_is_named_and_the_one_before_is_taken(
+def test_a_damaged_state_is_named_and_its_predecessor_is_restored(
     copy: Run, trained: Trained, blank: ModelAndOptimizer, part: str, damage: str
 ) -> None:
     path = copy.state_path(3) / part
@@ -210,8 +210,8 @@ def test_a_damaged_state_is_named_and_the_one_before_is_taken(
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
-    """One in each of forty places of the file, ends included."""
+def test_any_flipped_bit_is_detected(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
+    """Forty positions of the file, including its ends."""
     path = copy.state_path(3) / part
     whole = path.read_bytes()
     for place in np.linspace(0, len(whole) - 1, 40).astype(int):
@@ -243,7 +243,7 @@ def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer,
     assert "state.json is damaged" in damaged[0]
 
 
-def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
+def test_without_an_undamaged_state_the_run_cannot_resume(copy: Run, blank: ModelAndOptimizer) -> None:
     (copy.state_path(2) / "weights.safetensors").unlink()
     (copy.state_path(3) / "metrics.jsonl").unlink()
     with pytest.raises(DataError, match=r"step-00000003/metrics\.jsonl .*step-00000002/weights\.safetensors "):
@@ -284,7 +284,7 @@ def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
 
 
 def test_a_checkpoint_of_format_1_is_read(copy: Run) -> None:
-    """Other names, the same content, and a checksum over it as that version computed it."""
+    """It has the same content under other names, and another checksum."""
     folder = copy.state_path(3)
     content = json.loads((folder / "state.json").read_text())
     loop = content["loop"] | {"made_with": content["loop"]["environment"]}
@@ -307,7 +307,7 @@ def rotate(run: Run, max_to_keep: int | None, best: WeightsId | None) -> None:
 
 
 def pretend_epochs(run: Run, losses: list[float]) -> None:
-    """Make a run look as if it had trained so many epochs."""
+    """Give a run the files of a number of trained epochs."""
     run.weights_path(1).parent.mkdir(parents=True)
     for epoch, loss in enumerate(losses, start=1):
         run.weights_path(epoch).touch()
@@ -340,7 +340,7 @@ def test_weights_that_are_still_to_be_written_count_as_the_last(run: Run) -> Non
     assert weights_to_delete(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
 
 
-def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
+def test_only_the_best_weights_within_epochs_are_kept(run: Run) -> None:
     pretend_epochs(run, [2, 3])
     for step in (5, 15, 25):
         run.weights_path(f"step-{step}").touch()

@@ -9,7 +9,7 @@ import pytest
 from nmt.runs.metrics import EpochMetrics, Sample, StepMetrics, StepValidation
 from nmt.training.console import REFRESH_SECONDS, Console
 from nmt.training.listeners import StepEvent, ValidationEvent
-from nmt.training.optimization.gradient_sums import Sums
+from nmt.training.optimization.totals import TokenTotals
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,
@@ -52,7 +52,7 @@ def step(console: Console) -> None:
     if console.bar is not None:
         console.bar.last_print_t -= 1
     done = console.done + 1
-    totals = Sums(300.0 * done, 40.0 * done, 100.0 * done) if console.needs_totals() else None
+    totals = TokenTotals(300.0 * done, 40.0 * done, 100.0 * done) if console.needs_totals() else None
     record = StepMetrics(
         epoch=console.epoch, step=done, loss=3.0, accuracy=0.4, learning_rate=1e-3, target_tokens=100 * done,
         seconds=0.5 * done,

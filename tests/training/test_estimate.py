@@ -1,4 +1,4 @@
-"""Batches that memory does not hold: announced before the first step, and told when they come."""
+"""Batches that do not fit into memory: a note before the first step, and a message when memory runs out."""
 
 import re
 from pathlib import Path
@@ -42,9 +42,9 @@ def test_a_batch_that_memory_may_not_hold_is_announced_with_sizes_that_fit(
     free = 10**6
     words = announced(config)
     assert words is not None and "and 1 MB are free" in words
-    found = re.search(r"--set training.batch_size=(\d+) --set training.micro_batches=(\d+)", words)
-    assert found is not None
-    batch_size, micro_batches = map(int, found.groups())
+    remedy = re.search(r"--set training.batch_size=(\d+) --set training.micro_batches=(\d+)", words)
+    assert remedy is not None
+    batch_size, micro_batches = map(int, remedy.groups())
     assert batch_size * micro_batches == 256
     assert announced(tiny(model, batch_size=batch_size, micro_batches=micro_batches)) is None
 

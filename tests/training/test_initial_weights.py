@@ -1,4 +1,4 @@
-"""Initial weights: word vectors of the corpus against NumPy, and what a run makes of them."""
+"""Initial weights: word vectors of the corpus against NumPy, and the embeddings that a run starts from."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def vectors_of(split: Split, vocabulary: int, first_target: int, width: int, see
 
 
 def cosines_by_numpy(pairs: list[tuple[list[int], list[int]]], vocabulary: int, first: int, width: int) -> np.ndarray:
-    """Cosines [V, V] of the vectors that the definition says, from a dense matrix."""
+    """Return the cosines [V, V] of the vectors by their definition, from a dense matrix."""
     there = np.zeros((vocabulary, len(pairs)))
     for number, (source, target) in enumerate(pairs):
         there[[*source, *(first + id_ for id_ in target)], number] = 1
@@ -48,7 +48,7 @@ def random_pairs(generator: np.random.Generator, count: int, words: int) -> list
 
 
 @pytest.mark.parametrize("first_target", [0, 20])
-def test_vectors_are_those_of_the_definition(first_target: int) -> None:
+def test_vectors_follow_the_definition(first_target: int) -> None:
     pairs = random_pairs(np.random.default_rng(3), 150, 20)
     vectors = vectors_of(split_of(pairs, 20), 20 + first_target, first_target, 8)
     expected = cosines_by_numpy(pairs, 20 + first_target, first_target, 8)
@@ -58,19 +58,19 @@ def test_vectors_are_those_of_the_definition(first_target: int) -> None:
 def test_vectors_do_not_depend_on_the_number_of_threads() -> None:
     words, width = 1_500, 256  # products of smaller matrices have one thread in any case
     split = split_of(random_pairs(np.random.default_rng(4), 2_000, words), words)
-    found = []
+    vectors = []
     for threads in (1, 2):
         with threadpool_limits(limits=threads, user_api="blas"):
-            found.append(vectors_of(split, words, 0, width))
-    np.testing.assert_array_equal(*found)
+            vectors.append(vectors_of(split, words, 0, width))
+    np.testing.assert_array_equal(*vectors)
 
 
 def test_the_seed_turns_the_vectors_and_keeps_their_angles() -> None:
     split = split_of(random_pairs(np.random.default_rng(3), 50, 12), 12)
-    first, again, other = (vectors_of(split, 12, 0, 6, seed) for seed in (1, 1, 2))
+    first, again, rotated = (vectors_of(split, 12, 0, 6, seed) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
-    assert not np.allclose(first, other, atol=0.1)
-    assert np.allclose(first @ first.T, other @ other.T, atol=1e-4)
+    assert not np.allclose(first, rotated, atol=0.1)
+    assert np.allclose(first @ first.T, rotated @ rotated.T, atol=1e-4)
 
 
 @settings(deadline=None, max_examples=60)
@@ -83,7 +83,7 @@ def test_every_corpus_has_vectors(count: int, words: int, width: int, seed: int)
     assert np.all(np.isclose(lengths, 1, atol=1e-4) | (lengths == 0))
 
 
-def test_of_a_large_corpus_pairs_at_even_distances_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evenly_spaced_pairs_of_a_large_corpus_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = random_pairs(np.random.default_rng(3), 200, 20)
     monkeypatch.setattr(initial_weights, "MOST_PAIRS", 100)
     chosen = [pairs[index] for index in np.linspace(0, 199, 100).astype(int)]
@@ -118,7 +118,7 @@ def test_embeddings_are_replaced_and_nothing_else(dataset: Dataset, model: dict)
         assert np.array_equal(new[silent], old[silent])
 
 
-def test_one_matrix_has_the_words_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_matrix_has_the_words_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     dataset = prepare_pairs(joint_vocabulary=True)
     model = build_model(tiny({"tie_embeddings": "all"}).model, *dataset.manifest.vocabulary.values())

@@ -1,4 +1,4 @@
-"""Batches of a split that each epoch draws anew: subwords, variants of pairs."""
+"""Input pipeline: epochs that sample subwords or draw variants of pairs, corpora and their weights."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from nmt.data.token_arrays import Split, generate_split
 from nmt.training.input_pipeline import InputPipeline
 
 
-def test_batches_of_an_epoch_are_those_of_its_resampled_split() -> None:
-    """A plan over a resampled split fits no other: its sentences have other lengths."""
+def test_batches_of_an_epoch_come_from_its_resampled_split() -> None:
+    """A plan fits only the split that it was made for: resampled sentences have other lengths."""
     splits = {epoch: generate_split(20, 30, seed=epoch) for epoch in (0, 1, 2)}
     pipeline = InputPipeline(Config(), splits[0], lambda epoch: splits[epoch])
     for epoch in (1, 2):
@@ -30,7 +30,7 @@ def test_batches_of_an_epoch_are_those_of_its_resampled_split() -> None:
 @pytest.mark.parametrize(("batches", "resumed"), [({"batch_type": "tokens", "batch_size": 90}, [1, 3, 4]),
                                                   ({"batch_size": 7}, [3, 4])], ids=str)  # fmt: skip
 def test_each_epoch_is_segmented_once_in_order(batches: dict[str, Any], resumed: list[int]) -> None:
-    """As a run does that goes on with epoch 3, on a schedule whose end token batches of epoch 1 decide."""
+    """The run resumes with epoch 3. Its schedule needs the token batches of epoch 1."""
     schedule = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2, "epochs": 4}
     config = Config.model_validate({"training": {**schedule, **batches}})
 
@@ -90,7 +90,7 @@ def test_an_epoch_has_the_corpora_of_its_stage_and_the_schedule_ends_with_the_la
     config = Config.model_validate({"training": keys})
     pipeline = InputPipeline(config, generate_split(60, 30, seed=0), corpora={"original": 40, "bt": 20})
     times = {epoch: np.bincount(np.concatenate(pipeline.plan(epoch)), minlength=60) for epoch in range(1, 7)}
-    seen = {epoch: (int(found[:40].sum()), int(found[40:].sum())) for epoch, found in times.items()}
+    seen = {epoch: (int(counts[:40].sum()), int(counts[40:].sum())) for epoch, counts in times.items()}
     assert seen == {1: (40, 10), 2: (40, 10), 3: (0, 40), 4: (40, 0), 5: (40, 0), 6: (40, 0)}
     assert {epoch: tuple(pipeline.seen(epoch).values()) for epoch in seen} == seen
     firsts = {1: 2, 3: 1, 4: 3}  # first epoch of a stage: its epochs

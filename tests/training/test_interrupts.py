@@ -1,4 +1,4 @@
-"""A run that is killed, or told to leave, at any moment: started again it ends as if nothing had happened.
+"""Interrupted runs: killed or asked to stop at any moment, they resume and end in the bits of an uninterrupted run.
 
 Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest -m slow tests/training/test_interrupts.py -n 0 -s``
 """
@@ -89,7 +89,7 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
+def test_on_request_training_saves_stops_and_names_the_command_that_resumes(
     prepared: Path, number: signal.Signals, code: int
 ) -> None:
     run = Run(prepared / "checkpoints" / f"left-{code}")
@@ -112,7 +112,7 @@ def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
     assert f"Going on with run {run.name} after step {step:,}, in epoch " in on.stdout
 
 
-def test_requests_are_noted_and_raised_where_it_suits() -> None:
+def test_requests_are_recorded_and_raised_by_check() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with GracefulShutdown("Leaving.") as shutdown:
         shutdown.check()

@@ -1,4 +1,4 @@
-"""Losses by corpus: those of the pairs of each, in the metrics file, in words and as curves; none for one corpus."""
+"""Loss by corpus: in the metrics file, in messages and as curves; absent if there is a single corpus."""
 
 import json
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 @pytest.mark.slow
-def test_an_epoch_tells_loss_and_share_of_each_corpus() -> None:
+def test_an_epoch_records_loss_and_share_of_each_corpus() -> None:
     dataset = prepare_pairs(corpora={"bt": {"files": ["bt.tsv"], "tag": True}})
     run = train("run", tiny(epochs=2, corpora={"original": 2}, validate_every=3), dataset).run
     epoch, pairs, start = run.epochs()[-1], dataset.split("train"), 0
@@ -24,7 +24,7 @@ def test_an_epoch_tells_loss_and_share_of_each_corpus() -> None:
     for name, count in dataset.manifest.pairs_by_corpus.items():
         sources = [pairs.source[index].tolist() for index in range(start, start + count)]
         targets = [[*pairs.target[index].tolist(), EOS] for index in range(start, start + count)]
-        expected = -sum(each.sum() for each in engine.token_scores(sources, targets)) / sum(map(len, targets))
+        expected = -sum(scores.sum() for scores in engine.token_scores(sources, targets)) / sum(map(len, targets))
         assert epoch.loss_by_corpus[name] == pytest.approx(expected, rel=1e-4)
         start += count
     original, bt = dataset.manifest.pairs_by_corpus.values()
@@ -39,6 +39,6 @@ def test_an_epoch_tells_loss_and_share_of_each_corpus() -> None:
 
 
 @pytest.mark.slow
-def test_one_corpus_is_recorded_as_before() -> None:
+def test_a_single_corpus_has_no_loss_by_corpus() -> None:
     run = train("run", tiny(epochs=1), prepare_pairs()).run
     assert not {"loss_by_corpus", "pairs_by_corpus"} & json.loads(run.metrics_path.read_text().splitlines()[-1]).keys()

@@ -1,4 +1,4 @@
-"""Resume: a run that died or was told to leave ends in the bits of an uninterrupted one; what may change on the way."""
+"""Resume: an interrupted run ends in the bits of an uninterrupted run, and which changes are allowed in between."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, checksum
 from nmt.training.estimate import estimate
 from nmt.training.interrupts import StopRequested
+from nmt.training.optimization.build import build_update
 from nmt.training.optimization.nonfinite import LossScale
-from nmt.training.optimization.update import Update
 
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
@@ -35,7 +35,7 @@ Hook = Callable[[pytest.MonkeyPatch, Dataset], None]
 
 
 def decode(weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
-    """Stand in for translating: figures that depend on the weights."""
+    """Return scores that depend on the weights, in place of translating."""
     check()
     total = float(sum(np.abs(array).sum(dtype=np.float64) for array in weights.values()))
     return DecodedValidation(
@@ -44,7 +44,7 @@ def decode(weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
 
 
 def nothing(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
-    """Arrange nothing."""
+    """Do nothing."""
 
 
 def let_batches_be_no_number(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
@@ -59,7 +59,7 @@ def let_batches_be_no_number(patch: pytest.MonkeyPatch, dataset: Dataset) -> Non
 
 
 def let_the_scale_change(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
-    """Let the first loss scale overflow, and steps without overflow double it soon."""
+    """Make the first loss scale overflow, and let few steps without overflow double it."""
     patch.setattr(LossScale, "FIRST", 2.0**20)
     patch.setattr(LossScale, "PATIENCE", 3)
 
@@ -73,7 +73,7 @@ def remove_the_other(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
 
 
 def forbid_vectors(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
-    """Another machine may compute other last bits."""
+    """Fail if word vectors are computed: on another machine their last bits may differ."""
     patch.setattr("nmt.training.initial_weights.cooccurrence_vectors", lambda *_: pytest.fail("again"))
 
 
@@ -164,15 +164,15 @@ def test_the_first_lines_tell_the_pairs_of_each_stage_by_corpus(here: Path) -> N
         lines, ahead = [line for line in beginning(trainer) if line.startswith("Epoch")], estimate(trainer)
     first, half = (original, round(0.6 * bt)), (round(0.5 * original), 2 * bt)
     assert lines == [
-        f"{epochs}: original {one} ({one / (one + two):.0%}), bt {two} ({two / (one + two):.0%})"
-        for epochs, (one, two) in (("Epoch 1", first), ("Epochs 2 to 3", half))
+        f"{epochs}: original {old} ({old / (old + new):.0%}), bt {new} ({new / (old + new):.0%})"
+        for epochs, (old, new) in (("Epoch 1", first), ("Epochs 2 to 3", half))
     ]
     assert ahead.seconds == pytest.approx(ahead.epoch_seconds * (1 + 2 * sum(half) / sum(first)))
     assert "Ahead: 3 epochs, the next of" in ahead.text and " each" not in ahead.text
 
 
 @pytest.mark.slow
-def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
+def test_an_estimate_changes_nothing(dataset: Dataset) -> None:
     config = tiny(**MIDWAY, epochs=2)
     whole = train("whole", config, dataset)
     with pytest.raises(KeyboardInterrupt):
@@ -180,8 +180,8 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     run = Run(Path("checkpoints/looked"))
 
     def files() -> dict[Path, bytes]:
-        found = [path for path in run.folder.rglob("*") if path.is_file() and path != run.lock_path]
-        return {path: path.read_bytes() for path in found}
+        files = [path for path in run.folder.rglob("*") if path.is_file() and path != run.lock_path]
+        return {path: path.read_bytes() for path in files}
 
     before = files()
     trainer = trainer_of("looked", config, dataset)
@@ -194,7 +194,7 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-def test_going_on_under_another_tensorflow_is_noted_once(
+def test_resuming_with_another_tensorflow_is_noted_once(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train("run", tiny(epochs=1), dataset)
@@ -210,7 +210,7 @@ def test_going_on_under_another_tensorflow_is_noted_once(
 @pytest.mark.slow
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
-    weights = weights_of(Update.of(tiny(seed=2), dataset.manifest.vocabulary).model)
+    weights = weights_of(build_update(tiny(seed=2), dataset.manifest.vocabulary).model)
     save_weights(first, weights, 3)
     # Word vectors and averages are what a fresh run begins with.
     config = tiny(start_from="first:3", initial_embeddings="cooccurrence", ema_decay=0.9)
@@ -221,7 +221,7 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
         trainer_of("third", wide, dataset)
 
 
-def test_going_on_with_other_settings_is_possible_where_it_is_allowed(dataset: Dataset) -> None:
+def test_resuming_with_other_settings_is_possible_if_allowed(dataset: Dataset) -> None:
     run = start_run("run", tiny(), dataset)
     changed = tiny({"dropout": 0.3}, epochs=2)
     with pytest.raises(ConflictError):
@@ -231,14 +231,14 @@ def test_going_on_with_other_settings_is_possible_where_it_is_allowed(dataset: D
 
 
 def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: Dataset) -> None:
-    one, two = (tiny(schedule="cosine", peak_learning_rate=1e-3, epochs=epochs) for epochs in (1, 2))
-    run = start_run("run", one, dataset)
-    assert resume_run(run, one, dataset) == []
+    short, long = (tiny(schedule="cosine", peak_learning_rate=1e-3, epochs=epochs) for epochs in (1, 2))
+    run = start_run("run", short, dataset)
+    assert resume_run(run, short, dataset) == []
     with pytest.raises(ConflictError, match=r"training\.epochs: 1 before"):
-        resume_run(run, two, dataset)
+        resume_run(run, long, dataset)
 
 
-def test_a_run_of_a_retired_key_goes_on_where_its_weights_do_not_depend_on_it(dataset: Dataset) -> None:
+def test_a_run_with_a_retired_key_resumes_if_its_weights_do_not_depend_on_it(dataset: Dataset) -> None:
     run = start_run("run", tiny(), dataset)
     whole = run.config_path.read_text()
     run.config_path.write_text(whole.replace("training:\n", "training:\n  reduction: fastest\n  xla: false\n"))

@@ -1,4 +1,4 @@
-"""TensorBoard: what its own reader finds in event files, after a resume and a kill too; when they fail."""
+"""TensorBoard: its own reader reads the event files, also after a resume or a kill; failures switch it off."""
 
 import re
 import shutil
@@ -39,7 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def follow(run: Run, numbers: range, listener: TensorBoard) -> None:
-    """Train epochs of 10 steps, as the loop and the metrics file do."""
+    """Call the listeners as training does, with epochs of 10 steps."""
     listener.on_start()
     for number in numbers:
         record = steps(10 * number - 5, number)
@@ -69,7 +69,7 @@ def test_series_of_each_record() -> None:
     assert scalars(mean, None) == {"average/loss": 0.5, "average/accuracy": 0.75}
 
 
-def test_samples_read_as_they_are_in_markdown() -> None:
+def test_samples_are_escaped_in_markdown() -> None:
     from markdown_it import MarkdownIt
 
     html = MarkdownIt("commonmark").enable("table").render(samples_as_markdown([SAMPLE]))
@@ -115,7 +115,7 @@ def test_tensorboard_notices_files_that_no_longer_grow(run: Run) -> None:
     listener.on_validation(ValidationEvent(an_epoch(3), [], True))
     listener.close()
     [warning] = warnings
-    assert "The record for TensorBoard is switched off: checkpoints/first/events does not grow any more" in warning
+    assert "Recording for TensorBoard is switched off: checkpoints/first/events does not grow any more" in warning
 
 
 def test_an_error_switches_the_record_off_with_one_warning(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The training loop: exact means, one trace, what is saved and kept, and steps that are the same however computed."""
+"""The training loop: exact means, a single trace, saved files, and equal steps by different computations."""
 
 import contextlib
 import threading
@@ -19,12 +19,12 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum
-from nmt.training.checkpoints import Checkpoint, Progress, State, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, save_checkpoint
 from nmt.training.divergence import diverged
 from nmt.training.estimate import bytes_to_write, estimate
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 from nmt.training.saver import Saver
 from nmt.training.stopping import epochs_to_average
 from nmt.training.trainer import Trainer
@@ -47,21 +47,21 @@ def test_states_are_saved_by_steps_and_by_time(dataset: Dataset, every: Any, min
 
 
 def scores(*bleu: float) -> Decode:
-    """Stand in for translating: these BLEU scores, one a validation."""
+    """Return a function in place of translating that gives each validation the next BLEU score."""
     coming = iter(bleu)
     return lambda weights, check: DecodedValidation({"validation_bleu": next(coming), "validation_chrf": 0.0})
 
 
 @pytest.mark.slow
-def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: Dataset) -> None:
+def test_training_stops_when_patience_ends_and_keeps_the_best(dataset: Dataset) -> None:
     settings = {"epochs": 9, "best_by": "bleu", "decode_validation": 5, "max_to_keep": 1, "average_last": 1}
     config = tiny(**settings, patience=2)
     trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
-    assert trainer.is_finished
+    assert trainer.is_finished()
     assert trainer.progress.epoch == 4
     assert trainer.run.best() == 2
     assert trainer.run.weights_epochs == [2, 4]
-    assert trainer_of("run", config, dataset).is_finished
+    assert trainer_of("run", config, dataset).is_finished()
     trainer = train("run", tiny(**settings, patience=4), dataset, decode=scores(2, 1))
     assert trainer.progress.epoch == 6
 
@@ -76,11 +76,11 @@ def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(datas
 
 
 @pytest.mark.slow
-def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
+def test_the_best_weights_within_an_epoch_are_kept(dataset: Dataset) -> None:
     config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
     trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
     assert trainer.progress.step == 4
-    assert [one.step for one in trainer.run.validations()] == [1, 2, 3, 4]
+    assert [record.step for record in trainer.run.validations()] == [1, 2, 3, 4]
     assert trainer.run.best() == "step-2" and "best step 2" in finished(trainer)
     assert [weights for weights in trainer.run.saved_weights if weights != 1] == ["step-2"]
     assert choose_epoch(trainer.run, None) == "step-2"
@@ -88,7 +88,7 @@ def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
 
 @pytest.mark.slow
 def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state of step 1 is written until the weights of step 2, then the best, are saved."""
+    """Writing the state of step 1 ends only after the weights of step 2, then the best, are saved."""
     saved = threading.Event()
 
     def slowly(run: Run, content: Checkpoint, saved_weights: SavedWeights | None = None) -> None:
@@ -111,8 +111,8 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
-    """Nobody is told of a checkpoint before its end: neither while it is written, nor if a full disk refuses it."""
-    written, first, second = threading.Event(), Progress(step=1), Progress(step=2)
+    """``saved`` does not name a checkpoint that is being written, or that could not be written."""
+    written, first, second = threading.Event(), TrainingProgress(step=1), TrainingProgress(step=2)
 
     def slowly(*_: object) -> None:
         written.wait(60)
@@ -121,7 +121,7 @@ def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("nmt.training.saver.save_checkpoint", slowly)
     with Saver(Run(tmp_path), tiny().training, first, b"") as saver:
-        saver.save(Checkpoint(second, b"", State({}, {}, second.totals)), None, [])
+        saver.save(Checkpoint(second, b"", TrainingState({}, {}, second.totals)), None, [])
         threading.Timer(0.2, written.set).start()
         assert saver.saved == (first if refused else second) and written.is_set()
         message = str(diverged("loss", saver.saved, saver.config))
@@ -132,9 +132,9 @@ def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("micro_batches", [1, 2])
-def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, micro_batches: int) -> None:
+def test_a_state_does_not_change_with_later_steps(dataset: Dataset, micro_batches: int) -> None:
     config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, micro_batches=micro_batches)
-    update = Update.of(config, dataset.manifest.vocabulary)
+    update = build_update(config, dataset.manifest.vocabulary)
     groups = list(InputPipeline.of(config, dataset).step_batches(1))
     update.take(groups[0], 0.01, 1)
     state, averages = update.state(), update.weights
@@ -151,14 +151,14 @@ def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset:
     assert digests() == before
     update.restore(state)
     assert checksum(update.state().weights) == before[0]
-    update.take(groups[0], 0.01, 4)  # what they were taken from may be changed, they not
+    update.take(groups[0], 0.01, 4)  # later steps change the variables, not these copies
     assert digests() == before
     assert len({batch[0].shape for group in groups for batch in group}) > 1, "one trace serves all shapes"
-    counts = [one.experimental_get_tracing_count() for one in (update._step, update._add, update._apply)]
-    assert counts == ([1, 0, 0] if micro_batches == 1 else [0, 1, 1])
+    graphs = [update._step] if micro_batches == 1 else [update._add, update._apply]
+    assert [graph.experimental_get_tracing_count() for graph in graphs] == [1] * len(graphs)
 
 
-def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_the_disk_cannot_hold_does_not_start(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(epochs=3)
     trainer = trainer_of("run", config, dataset)
     needed = bytes_to_write(trainer)
@@ -174,14 +174,14 @@ def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypa
 @pytest.mark.parametrize("settings", [
     {"learning_rate_scale": 1e30}, {"schedule": "inverse_sqrt", "peak_learning_rate": 1e30},
 ], ids=str)  # fmt: skip
-def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset, settings: dict) -> None:
+def test_a_non_finite_loss_stops_the_run_with_a_message(dataset: Dataset, settings: dict) -> None:
     with pytest.raises(NmtError, match=r"Training diverged: .*nothing has been saved.*rate(_scale)?=5e\+29"):
         train("run", tiny(**settings, eager=True), dataset)
     assert Run(Path("checkpoints/run")).metrics() == []
 
 
 @pytest.mark.slow
-def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset: Dataset) -> None:
+def test_a_schedule_that_ends_with_the_run_is_zero_at_its_last_step(dataset: Dataset) -> None:
     falling = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2}
     batches = {"batch_type": "tokens", "batch_size": 100, "micro_batches": 2}
     trainer = train("run", tiny(**falling, **batches, epochs=2, log_every=1, eager=True), dataset)
@@ -202,8 +202,8 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     weights = average_weights(trainer.run, [7, 8])
     loss, accuracy, *_ = trainer.validator.validate(weights, lambda: None)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
-    assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
-    assert trainer_of("run", config, dataset).is_finished
+    assert average.validation_loss not in [record.validation_loss for record in trainer.run.epochs()]
+    assert trainer_of("run", config, dataset).is_finished()
     trainer.run.weights_path("average").unlink()  # as if it had been interrupted there
     again = train("run", config, dataset)
     assert again.run.average() == average
@@ -215,7 +215,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
 )
 def test_at_most_a_quarter_of_the_epochs_is_averaged(epochs: int, average_last: int, averaged: int) -> None:
     config = tiny(epochs=epochs, average_last=average_last).training
-    assert epochs_to_average(Progress(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
+    assert epochs_to_average(TrainingProgress(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
 
 
 # --- a run of eight epochs that has learned
@@ -223,7 +223,7 @@ def test_at_most_a_quarter_of_the_epochs_is_averaged(epochs: int, average_last: 
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trainer]:
-    """A trained run with a record of every step, its folder the working directory; tests leave it as it is."""
+    """A trained run with a record of every step, its folder as the working directory; tests must not change it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("learned"))
         yield train("run", tiny(epochs=8, warmup_steps=60, log_every=1), prepare_pairs())
@@ -238,7 +238,7 @@ def test_training_learns(learned: Trainer) -> None:
 
 
 def test_validation_metrics_are_exact_means_over_tokens_without_dropout(learned: Trainer) -> None:
-    """Against NumPy, sentence by sentence: uneven batches and padding must not matter."""
+    """NumPy computes them sentence by sentence, so uneven batches and padding must not matter."""
     split, loss, right, tokens = learned.validator.split, 0.0, 0, 0
     for index in range(len(split)):
         row = np.array([index])
@@ -257,7 +257,7 @@ def test_validation_metrics_are_exact_means_over_tokens_without_dropout(learned:
 def test_step_records_average_to_the_epoch_record_by_target_tokens(learned: Trainer) -> None:
     lengths = learned.pipeline.split(1).target.lengths + 1  # each with its eos
     weights = [lengths[batch].sum() for batch in learned.pipeline.plan(1)]
-    losses = [one.loss for one in learned.run.metrics() if one.kind == "step" and one.epoch == 1]
+    losses = [record.loss for record in learned.run.metrics() if record.kind == "step" and record.epoch == 1]
     epoch = learned.run.epochs()[0]
     assert epoch.train_loss == pytest.approx(np.average(losses, weights=weights), abs=1e-5)
     assert epoch.target_tokens == lengths.sum()
@@ -282,7 +282,7 @@ def losses(config: Config, dataset: Dataset) -> list[float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "settings", "plain", "other"),
+    ("model", "settings", "plain", "changed"),
     [
         pytest.param(NO_DROPOUT, {}, {"batch_size": 24}, {"batch_size": 24, **PADDED}, id="padding computed"),
         pytest.param(NO_DROPOUT, {}, {"batch_size": 24}, {"batch_size": 8, "micro_batches": 3}, id="micro-batches"),
@@ -292,26 +292,26 @@ def losses(config: Config, dataset: Dataset) -> list[float]:
         pytest.param(RECURRENT, {}, {}, {"eager": True}, id="eager recurrent", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_a_step_computed_otherwise_is_the_same_step(
-    dataset: Dataset, model: dict, settings: dict, plain: dict, other: dict
+def test_different_computations_of_a_step_agree(
+    dataset: Dataset, model: dict, settings: dict, plain: dict, changed: dict
 ) -> None:
-    """Random numbers of dropout fall differently where batches or padding do."""
-    first, second = (losses(tiny(model, log_every=1, **settings, **one), dataset) for one in (plain, other))
+    """Dropout is off where batches or padding differ, since its random numbers depend on them."""
+    first, second = (losses(tiny(model, log_every=1, **settings, **variant), dataset) for variant in (plain, changed))
     assert len(first) == len(second) >= 6
     np.testing.assert_allclose(first, second, rtol=1e-4)
 
 
 @pytest.mark.slow
 def test_half_the_precision_learns_as_float32_does(dataset: Dataset) -> None:
-    """The same batches and first weights: the loss curves of some hundred steps lie together."""
+    """With the same batches and initial weights, the loss curves of some hundred steps agree."""
     config = {"epochs": 30, "warmup_steps": 400}
-    exact, *others = (
+    exact, *halves = (
         train(precision, tiny(precision=precision, **config), dataset)
         for precision in ("float32", "bfloat16", "float16")
     )
-    curve = [one.train_loss for one in exact.run.epochs()]
+    curve = [record.train_loss for record in exact.run.epochs()]
     assert curve[-1] < 0.6 * curve[0]
-    for trainer, precision in zip(others, ("bfloat16", "float16"), strict=True):
+    for trainer, precision in zip(halves, ("bfloat16", "float16"), strict=True):
         assert trainer.model.compute_dtype == precision
-        np.testing.assert_allclose([one.train_loss for one in trainer.run.epochs()], curve, rtol=0.05)
-    assert others[1].update.state().optimizer["loss_scale"] >= 2.0**10
+        np.testing.assert_allclose([record.train_loss for record in trainer.run.epochs()], curve, rtol=0.05)
+    assert halves[1].update.state().optimizer["loss_scale"] >= 2.0**10

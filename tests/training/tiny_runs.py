@@ -1,4 +1,4 @@
-"""Runs of tiny models that die, are told to leave, and are compared."""
+"""Runs of tiny models for tests: they are killed, asked to stop, resumed and compared."""
 
 import hashlib
 import itertools
@@ -25,7 +25,7 @@ TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every":
 
 
 def tiny(model: dict | None = None, **training: object) -> Config:
-    """Return a configuration whose epochs have 4 steps; a model that names its architecture is given whole."""
+    """Return a configuration whose epochs have 4 steps. A model that names its architecture replaces the tiny model."""
     model = model if model and "architecture" in model else {**TINY_MODEL, **(model or {})}
     return Config.model_validate({"model": model, "training": {**TINY_TRAINING, **training}})
 
@@ -54,7 +54,7 @@ class Killer(Listener):
 
 
 def leave_after(checks: int | None) -> Callable[[], None]:
-    """Return what a trainer calls between steps and batches; at that call somebody asks to leave."""
+    """Return a check that requests a stop at its n-th call; None: never."""
     calls = itertools.count(1)
 
     def check() -> None:
@@ -72,7 +72,7 @@ def start_run(name: str, config: Config, dataset: Dataset) -> Run:
 
 
 def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Check and store what changes when a run goes on, as training does."""
+    """Check and store the changes of a resumed run, as training does."""
     plan = make_plan(run.name, config, dataset)
     changes = check_changes(plan, dataset, allow_changes=allow_changes)
     store(plan, dataset)
@@ -80,7 +80,7 @@ def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: boo
 
 
 def planned(name: str, config: Config, dataset: Dataset) -> RunPlan:
-    """Return the plan of a run, which if it exists must be the same experiment."""
+    """Return the plan of a run, after checking that an existing run is the same experiment."""
     plan = make_plan(name, config, dataset)
     if plan.resumes:
         check_changes(plan, dataset)
@@ -88,7 +88,7 @@ def planned(name: str, config: Config, dataset: Dataset) -> RunPlan:
 
 
 def trainer_of(name: str, config: Config, dataset: Dataset, decode: Decode | None = None) -> Trainer:
-    """Return the trainer of a run, new or not."""
+    """Return the trainer of a new or existing run."""
     return Trainer(planned(name, config, dataset), (lambda *_: decode) if decode else None)
 
 
@@ -100,14 +100,14 @@ def train(
     leave: int | None = None,
     decode: Decode | None = None,
 ) -> Trainer:
-    """Train a run to its end from where it stands, unless it dies or leaves."""
+    """Start or resume a run, and train it to its end unless it is killed or asked to stop."""
     with trainer_of(name, config, dataset, decode) as trainer:
         trainer.train([Killer(break_after)], leave_after(leave))
     return trainer
 
 
 def digest(trainer: Trainer) -> str:
-    """Return the hash of everything that the next step depends on."""
+    """Return the hash of the weights and the optimizer."""
     whole, state = hashlib.sha256(), trainer.update.state()
     for array in [*state.weights.values(), *state.optimizer.values()]:
         whole.update(array.tobytes())

@@ -14,7 +14,6 @@ from nmt.cli.usage import SIGNAL
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
-    from nmt.cluster.hosts import Hosts
     from nmt.training.trainer import Trainer
 
 Say = Callable[[str], None]
@@ -68,12 +67,13 @@ def train(
     overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     overrides += ["training.tensorboard=true"] if tensorboard else []
     request = Request(config, run, dataset, overrides, minutes, allow_changes)
-    resolved = resolve(request, typer.echo)
-    say: Say = typer.echo if resolved.is_chief else lambda _: None  # the terminal is left to host 0
-    for line in [*resolved.chosen, *([_open_ports(resolved.hosts)] if resolved.hosts else []), *resolved.notes]:
+    warn = partial(typer.echo, err=True)
+    resolved = resolve(request, typer.echo, warn)
+    say: Say = typer.echo if resolved.is_chief else lambda _: None  # only the chief writes to the terminal
+    for line in [*resolved.chosen, *resolved.notes]:
         say(line)
-    with resolved.trainer(partial(typer.echo, err=True)) as trainer:
-        if trainer.is_finished:
+    with resolved.trainer(warn) as trainer:
+        if trainer.is_finished():
             say(endings.nothing_to_do(trainer))
             if not dry_run and trainer.config.training.tensorboard:
                 trainer.train()  # it records the run
@@ -95,7 +95,7 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown, contextlib.closing(console):
         try:
-            if not trainer.is_trained:
+            if not trainer.is_trained():
                 if shortage := foreseen_shortage(trainer):
                     say(shortage)  # before a batch is computed, since the system may end the process there
                 say(estimate(trainer, shutdown.check).text)
@@ -115,11 +115,3 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
         except HostLostError as error:
             raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
     say(endings.finished(trainer))
-
-
-def _open_ports(hosts: "Hosts") -> str:
-    return (
-        f"Note: {', '.join(hosts.addresses)} listen at these ports on all their networks. TensorFlow's exchanges are "
-        "neither encrypted nor authenticated: whoever reaches a port can read and change them. Use a private network "
-        "or a firewall."
-    )

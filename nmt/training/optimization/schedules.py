@@ -1,4 +1,4 @@
-"""Learning-rate schedules: pure functions of the step. All rise linearly over ``warmup_steps`` to their peak.
+"""Learning-rate schedules: pure functions of the step, which rise linearly to their peak over ``warmup_steps``.
 
 A schedule is a name in ``TrainingConfig.schedule`` and a branch of ``learning_rate``.
 """
@@ -14,12 +14,12 @@ def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: 
 
     - noam: scale * width^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)
     - inverse_sqrt: the same shape with a given peak
-    - cosine: from the peak along half a cosine (Loshchilov and Hutter 2017, equation 5) to the final rate
-    - linear: from the peak along a line to the final rate
+    - cosine: falls from the peak to the final rate along half a cosine (Loshchilov and Hutter 2017, equation 5)
+    - linear: falls from the peak to the final rate along a line
 
     Args:
         step: number of the step, from 1.
-        width: width D of the model, which the noam schedule depends on.
+        width: width D of the model, for the noam schedule.
         training: the training section.
         total_steps: number of steps of the run by ``steps_of_run``, for a schedule that ``ends_with_run``.
 
@@ -43,14 +43,15 @@ def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: 
 
 
 def ends_with_run(training: TrainingConfig) -> bool:
-    """Return whether the schedule ends with the run: other ``epochs`` make it another schedule then."""
+    """Return whether the schedule falls to the end of the run, so that it depends on ``training.epochs``."""
     return training.schedule in {"cosine", "linear"}
 
 
 def steps_of_run(batches: Callable[[int], int], training: TrainingConfig) -> int:
-    """Return the number of steps of a run for its schedule: those of the first epoch of each stage, times its epochs.
+    """Return the number of steps of a run for its schedule.
 
-    With batches by tokens, epochs differ by a few steps; steps beyond this number have the final rate.
+    All epochs of a stage count as many steps as its first epoch. With batches by tokens, epochs differ by a few steps.
+    Steps beyond the returned number have the final rate.
 
     Args:
         batches: function from an epoch to its number of batches.

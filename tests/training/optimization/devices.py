@@ -1,6 +1,6 @@
-"""Trains on logical processors, for a process of its own: ``python devices.py FOLDER CASE DEVICES``.
+"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES``.
 
-Writes weights and optimizer after five steps, the last of which is short, as ``CASE-DEVICES.npz``.
+It writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is short.
 """
 
 import sys
@@ -12,7 +12,7 @@ import numpy as np
 from nmt import runtime
 from nmt.config.schema import Config
 from nmt.runtime import tf
-from nmt.training.optimization.update import Update
+from nmt.training.optimization.build import build_update
 
 SMALL: dict[str, Any] = {"encoder_layers": 1, "decoder_layers": 2, "d_model": 8, "d_ff": 12, "heads": 2, "dropout": 0.3}
 LUONG: dict[str, Any] = {"architecture": "recurrent", "attention": "general", "width": 8, "layers": 1, "dropout": 0.3}
@@ -29,7 +29,7 @@ def main(folder: Path, case: str, devices: int) -> None:
     runtime.devices = lambda: [f"CPU:{number}" for number in range(devices)]
     model, training = CASES[case]
     config = Config.model_validate({"model": model, "training": {"precision": "float32", **training}})
-    update = Update.of(config, {"source": 40, "target": 40})
+    update = build_update(config, {"source": 40, "target": 40})
     random, count = np.random.default_rng(0), config.training.micro_batches
     for step in range(1, 6):
         ids = random.integers(4, 40, [count, 2, 3, 6]).astype(np.int32)

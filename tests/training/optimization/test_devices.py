@@ -1,4 +1,4 @@
-"""One process on several devices: the bits of one, by logical processors in processes of their own."""
+"""Several devices compute the same bits as a single device. Logical CPUs of a separate process stand in for GPUs."""
 
 import os
 import subprocess
@@ -23,8 +23,8 @@ def trained(folder: Path, case: str, devices: int) -> dict[str, np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["uneven", "muon", "recurrent"])
 def test_any_number_of_devices_computes_the_same_bits(case: str, tmp_path: Path) -> None:
-    alone, *others = (trained(tmp_path, case, devices) for devices in (1, 2, 4))
-    for several in others:
+    alone, *shared = (trained(tmp_path, case, devices) for devices in (1, 2, 4))
+    for several in shared:
         assert several.keys() == alone.keys()
         for name, array in alone.items():
             assert array.tobytes() == several[name].tobytes(), name

@@ -1,4 +1,4 @@
-"""Loss and accuracy against NumPy, as sums that add up over batches and know nothing of padding."""
+"""Loss and accuracy against NumPy: sums that are additive over batches and independent of padding."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ Loss = Callable[..., TokenSums]
 
 
 def by_identity(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float = 0.0) -> TokenSums:
-    """Take the logits for states, of which a projection by the identity makes logits."""
+    """Compute the fused loss with logits as states and the identity as projection."""
     identity = Projection(tf.eye(logits.shape[-1], dtype=logits.dtype), None, transposed=True)
     return fused_linear_cross_entropy(logits, identity, targets, label_smoothing)
 
@@ -39,8 +39,8 @@ def example(seed: int, batch: int = 4, length: int = 5) -> tuple[np.ndarray, np.
 
 def numbers(result: TokenSums) -> list[float]:
     """Return the float32 scalars as numbers."""
-    assert {(one.dtype, one.shape.rank) for one in result} == {(tf.float32, 0)}
-    return [float(one) for one in result]
+    assert {(value.dtype, value.shape.rank) for value in result} == {(tf.float32, 0)}
+    return [float(value) for value in result]
 
 
 def summed(
@@ -71,7 +71,7 @@ def test_sums_equal_numpy(loss: Loss, smoothing: float, seed: int, batch: int, l
 
 @LOSSES
 @SMOOTHING
-def test_the_objective_is_that_of_keras_and_padding_does_not_matter(loss: Loss, smoothing: float) -> None:
+def test_the_objective_equals_that_of_keras_and_padding_does_not_matter(loss: Loss, smoothing: float) -> None:
     logits, targets = example(3)
     keras_loss = keras.losses.CategoricalCrossentropy(True, label_smoothing=smoothing, reduction="sum")
     with tf.GradientTape(persistent=True) as tape:
@@ -100,7 +100,7 @@ def test_huge_logits_give_a_finite_loss_and_gradient(loss: Loss, magnitude: floa
 
 @LOSSES
 @pytest.mark.parametrize("dtype", [pytest.param(tf.bfloat16, marks=ROUNDS_BFLOAT16), tf.float16])
-def test_sums_of_rounded_logits_are_made_in_float32(loss: Loss, dtype: tf.DType) -> None:
+def test_sums_of_16_bit_logits_are_computed_in_float32(loss: Loss, dtype: tf.DType) -> None:
     # The probability that the loss starts from is rounded to bfloat16, 8 bits, at random up or down for each token;
     # 3,000 of them added up in bfloat16 would stop growing long before the end.
     random = np.random.default_rng(1)
@@ -125,12 +125,12 @@ def problems(draw: st.DrawFn, passes: int) -> tuple[list[tf.Tensor], Projection,
     matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
     targets = tf.constant(example(seed, batch, length)[1])
     if packed:
-        states, targets = [tf.reshape(one, [-1, 4]) for one in states], tf.reshape(targets, [-1])
+        states, targets = [tf.reshape(passed, [-1, 4]) for passed in states], tf.reshape(targets, [-1])
     return states, Projection(matrix, normal(VOCABULARY) if biased else None, transposed), targets
 
 
 def watched_by(tape: tf.GradientTape, states: list[tf.Tensor], projection: Projection) -> list[tf.Tensor]:
-    watched = [*states, *(one for one in projection[:2] if one is not None)]
+    watched = [*states, *(weight for weight in projection[:2] if weight is not None)]
     tape.watch(watched)
     return watched
 
@@ -145,8 +145,9 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(problem: tuple, s
         plain = cross_entropy(projection.logits(states), targets, smoothing)
         objectives = [3 * ours.objective, 3 * plain.objective]
     np.testing.assert_allclose(numbers(ours), numbers(plain), rtol=1e-4, atol=1e-5)
-    for one, other in zip(*(tape.gradient(objective, watched) for objective in objectives), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    gradients, expected = (tape.gradient(objective, watched) for objective in objectives)
+    for gradient, right in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient, right, rtol=1e-3, atol=1e-4)
     assert tape.gradient(ours.loss, watched) == [None] * len(watched)
 
 
@@ -164,36 +165,36 @@ def test_r_drop_has_the_sums_and_gradients_of_its_equation(problem: tuple, smoot
         apart = tf.reduce_sum(((tf.exp(p) - tf.exp(q)) * (p - q))[targets != 0])
         expected = (plain[0].objective + plain[1].objective + weight / 2 * apart) / 2
     assert float(ours.objective) == pytest.approx(float(expected), rel=1e-4, abs=1e-5)
-    means = [(float(one) + float(other)) / 2 for one, other in zip(*plain, strict=True)]
+    means = [(float(first) + float(second)) / 2 for first, second in zip(*plain, strict=True)]
     assert numbers(ours)[1:] == pytest.approx(means[1:], rel=1e-4, abs=1e-5)
-    of_ours, of_expected = (tape.gradient(objective, watched) for objective in (ours.objective, expected))
-    for one, other in zip(of_ours, of_expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-4)
+    gradients, expected_gradients = (tape.gradient(objective, watched) for objective in (ours.objective, expected))
+    for gradient, right in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(gradient, right, rtol=1e-3, atol=2e-4)
 
 
-def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding() -> None:
+def test_divergence_in_bfloat16_equals_float32_up_to_rounding() -> None:
     random = np.random.default_rng(3)
     states = random.standard_normal((400, 16))
     states[200:] = states[:200] + 0.3 * random.standard_normal((200, 16))
     matrix, targets = random.standard_normal((16, 50)), np.ones(400, np.int32)
-    found = {}
+    divergences = {}
     for dtype in (tf.float32, tf.bfloat16):
         projection = Projection(tf.cast(matrix, dtype), None, transposed=False)
         plain, whole = (
             fused_linear_cross_entropy(tf.cast(states, dtype), projection, tf.constant(targets), 0.0, weight)
             for weight in (1e-9, 4.0)
         )
-        found[dtype] = float(whole.objective - plain.objective) / 200
-    assert found[tf.float32] > 0.1
-    assert found[tf.bfloat16] == pytest.approx(found[tf.float32], rel=0.02)
+        divergences[dtype] = float(whole.objective - plain.objective) / 200
+    assert divergences[tf.float32] > 0.1
+    assert divergences[tf.bfloat16] == pytest.approx(divergences[tf.float32], rel=0.02)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("r_drop", [0.0, 1.0])
-def test_what_a_gpu_computes_by_other_operations_has_the_same_bits(
+def test_the_operations_for_gpus_compute_the_same_bits(
     dtype: str, r_drop: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    random, found = np.random.default_rng(5), []
+    random, results = np.random.default_rng(5), []
     states, matrix = (tf.cast(random.normal(size=[count, 8]), dtype) for count in (12, VOCABULARY))
     targets = tf.constant(np.tile(random.integers(0, VOCABULARY, 6), 2), tf.int32)
     for gpus in ([], ["a GPU"]):
@@ -201,6 +202,6 @@ def test_what_a_gpu_computes_by_other_operations_has_the_same_bits(
         with tf.GradientTape() as tape:
             tape.watch([states, matrix])
             sums = fused_linear_cross_entropy(states, Projection(matrix, None, transposed=True), targets, 0.1, r_drop)
-        found.append([*sums, *tape.gradient(sums.objective, [states, matrix])])
-    for one, other in zip(*found, strict=True):
-        assert tf.cast(one, tf.float64).numpy().tobytes() == tf.cast(other, tf.float64).numpy().tobytes()
+        results.append([*sums, *tape.gradient(sums.objective, [states, matrix])])
+    for ours, theirs in zip(*results, strict=True):
+        assert tf.cast(ours, tf.float64).numpy().tobytes() == tf.cast(theirs, tf.float64).numpy().tobytes()

@@ -30,7 +30,7 @@ def make(values: list[tf.Variable], **settings: float) -> Muon:
     return Muon(values, WHOLE, TrainingConfig(**settings), "float32")  # type: ignore[arg-type]
 
 
-def test_it_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muon_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(muon, "POLYNOMIALS", (KERAS_POLYNOMIAL,) * 5)
     ours, theirs = variables(), [keras.Variable(value.numpy(), name="v") for value in variables()]
     theirs[0] = keras.Variable(theirs[0].numpy(), name="embedding")
@@ -42,8 +42,8 @@ def test_it_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
         optimizer.apply(gradients(step), tf.constant(0.05 / (1 + step)))
         oracle.learning_rate = 0.05 / (1 + step)
         oracle.apply(gradients(step), theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one, other.numpy(), rtol=1e-4, atol=1e-5)
+        for own, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(own, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.03)])
@@ -54,14 +54,14 @@ def test_directions_have_the_singular_vectors_of_the_matrix_and_values_near_1(dt
     values = np.geomspace(0.15, 1, 64)
     matrices = np.einsum("kij,j,kjn->kin", left, values, right) * 37.0
     optimizer = Muon(variables(), WHOLE, TrainingConfig(), dtype)
-    found = optimizer.nearest_orthogonal(tf.constant(matrices, tf.float32)).numpy()
+    directions = optimizer.nearest_orthogonal(tf.constant(matrices, tf.float32)).numpy()
     stretched = values / np.linalg.norm(values)
     for a, b, c in muon.POLYNOMIALS:
         stretched = a * stretched + b * stretched**3 + c * stretched**5
     assert np.abs(stretched - 1).max() < 0.1
     expected = np.einsum("kij,j,kjn->kin", left, stretched, right)
-    np.testing.assert_allclose(found, expected, atol=tolerance)
-    assert np.linalg.norm(found - expected) < tolerance * np.linalg.norm(expected)
+    np.testing.assert_allclose(directions, expected, atol=tolerance)
+    assert np.linalg.norm(directions - expected) < tolerance * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_each_block_moves_like_a_matrix_of_its_own(shape: tuple[int, int], block
     for rate in (0.3, 0.2):
         together.apply([tf.constant(gradient)], tf.constant(rate))
         separate.apply([tf.constant(part) for part in parts(gradient)], tf.constant(rate))
-    for one, other in zip(parts(whole[0].numpy()), apart, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    for block, matrix in zip(parts(whole[0].numpy()), apart, strict=True):
+        np.testing.assert_allclose(block, matrix, rtol=1e-5, atol=1e-6)
     assert np.abs(whole[0].numpy() - start).max() > 0.1
 
 
@@ -97,7 +97,7 @@ def test_heads_are_blocks_of_the_matrices_of_attention() -> None:
     assert blocks["decoder_1/self_attention/output/bias"] is None
 
 
-def test_a_matrix_without_gradient_stays_as_it_is() -> None:
+def test_a_matrix_with_zero_gradient_does_not_change() -> None:
     ours = variables()
     before = ours[1].numpy()
     zeros = [tf.zeros_like(gradient) for gradient in gradients(0)]
@@ -135,6 +135,6 @@ def test_all_matrices_but_embeddings_and_the_output_layer_are_hidden(settings: d
     sizes = {"width": 8} if "architecture" in settings else {"d_model": 8, "d_ff": 16, "heads": 2}
     model = build_model(ModelConfig.model_validate({**settings, **sizes}), 20, 30, "float32")
     matrices = [variable for variable in model.trainable_variables if len(variable.shape) == 2]
-    others = {variable.path.split("/")[1] for variable in matrices if variable.blocks is None}
-    assert others == left_out
+    not_hidden = {variable.path.split("/")[1] for variable in matrices if variable.blocks is None}
+    assert not_hidden == left_out
     assert all(v.blocks is None for v in model.trainable_variables if len(v.shape) != 2)

@@ -1,4 +1,4 @@
-"""Adam, weight decay and averages against Keras and TensorFlow, and a state that a run can go on from to the bit."""
+"""Adam, weight decay and averages against Keras and TensorFlow, and the restoring of their state."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def train(problem: Problem, adam: Adam, steps: range) -> None:
 
 
 def take_keras_step(optimizer: keras.optimizers.Optimizer, problem: Problem, step: int) -> None:
-    """Take a step with dense gradients: of an embedding's slices Keras squares each, not the sum of those of a row."""
+    """Take a step with dense gradients: of an embedding, Keras squares the slices and not the sums of its rows."""
     optimizer.learning_rate = rate(step)
     dense = [tf.convert_to_tensor(gradient) for gradient in problem.gradients()]
     optimizer.apply_gradients(zip(dense, problem.variables, strict=True))
@@ -52,7 +52,7 @@ SETTINGS = [TrainingConfig(), TrainingConfig(adam_beta_1=0.8, adam_beta_2=0.999,
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 @pytest.mark.parametrize("config", SETTINGS, ids=["default", "large epsilon"])
-def test_adam_equals_that_of_keras_whose_decay_leaves_vectors_alone(config: TrainingConfig, decay: float) -> None:
+def test_adam_equals_that_of_keras_with_decay_of_matrices_only(config: TrainingConfig, decay: float) -> None:
     ours, theirs = Problem(), Problem()
     assert isinstance(ours.gradients()[0], tf.IndexedSlices)
     adam = Adam(ours.variables, config.model_copy(update={"weight_decay": decay}))
@@ -63,8 +63,8 @@ def test_adam_equals_that_of_keras_whose_decay_leaves_vectors_alone(config: Trai
     for step in range(20):
         train(ours, adam, range(step, step + 1))
         take_keras_step(keras_adam, theirs, step)
-        for one, other in zip(ours.values(), theirs.values(), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+        for own, expected in zip(ours.values(), theirs.values(), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-5)
     assert adam.steps.numpy() == 20
     untouched = 2  # a row of the embedding that no gradient reaches decays too
     decayed = np.prod([1 - decay * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
@@ -72,7 +72,7 @@ def test_adam_equals_that_of_keras_whose_decay_leaves_vectors_alone(config: Trai
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.999])
-def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
+def test_the_moving_average_equals_that_of_tensorflow(decay: float) -> None:
     problem = Problem()
     adam, ours = Adam(problem.variables, SETTINGS[0]), MovingAverage(problem.variables, decay)
     steps = tf.Variable(0)

@@ -1,4 +1,4 @@
-"""The learning rate: the paper's formula in NumPy, the other schedules against Keras's, and what has no value."""
+"""Learning-rate schedules against the paper's formula in NumPy and the schedules of Keras."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def rates(training: TrainingConfig, total_steps: int | None = None, steps: list[
 
 @pytest.mark.parametrize("final", [0.0, 5e-4])
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
-def test_falls_are_those_of_keras(schedule: str, final: float) -> None:
+def test_decays_equal_those_of_keras(schedule: str, final: float) -> None:
     theirs = {
         "cosine": keras.optimizers.schedules.CosineDecay(2e-3, decay_steps=40, alpha=final / 2e-3),
         "linear": keras.optimizers.schedules.PolynomialDecay(2e-3, 40, end_learning_rate=final, power=1.0),

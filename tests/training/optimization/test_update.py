@@ -1,4 +1,4 @@
-"""The step on a model of three weights: clipping, averages, and steps that are left out as if they had not been."""
+"""The training step on a model of three weights: clipping, averages, and skipped steps, which change nothing."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import tf
+from nmt.training.optimization.build import make_update
 from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam
-from nmt.training.optimization.update import Update
 
 V, NO_NUMBER, NO_SLOPE = 7, 8, 9  # target ids; a source id that makes the loss NaN; one that makes a gradient infinite
 
 
 class Bigrams:
-    """Predicts a token from the one before, and goes wrong where the source says so."""
+    """Predicts a token from the previous token. Two source ids make the loss or a gradient non-finite."""
 
     def __init__(self, compute_dtype: str = "float32") -> None:
         self.compute_dtype = compute_dtype
@@ -46,22 +46,22 @@ class Bigrams:
 
 
 class Lesson:
-    """A model, and the steps that train it."""
+    """A model and its update."""
 
     def __init__(self, compute_dtype: str = "float32", **settings: Any) -> None:
         self.model = Bigrams(compute_dtype)
-        self.update = Update(self.model, TrainingConfig(**settings))
+        self.update = make_update(self.model, TrainingConfig(**settings))
 
     def learn(self, step: int, *source_ids: int) -> "Lesson":
-        """Take a step from a batch for each source id; its number, from which its sentences follow, is that of a run.
+        """Take a step from a batch for each source id. The number of a batch in the run determines its sentences.
 
         The last step of an epoch may have fewer micro-batches than others.
         """
         first = step * self.update.config.micro_batches
-        batches = [
-            (tf.fill([3, 2], one), tf.constant(np.random.default_rng(first + place).integers(4, V, [3, 6]), tf.int32))
-            for place, one in enumerate(source_ids)
-        ]
+        batches = []
+        for number, source_id in enumerate(source_ids, first):
+            target = np.random.default_rng(number).integers(4, V, [3, 6])
+            batches.append((tf.fill([3, 2], source_id), tf.constant(target, tf.int32)))
         self.update.take(batches, 0.1, step)
         return self
 
@@ -73,10 +73,10 @@ class Lesson:
         return {**state.weights, **arrays, "totals": np.array(state.totals)}
 
 
-def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
-    assert one.keys() == other.keys()
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
+def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name], err_msg=name)
 
 
 GOOD = 5
@@ -85,7 +85,7 @@ ON = {"skip_nonfinite": 5, "ema_decay": 0.9, "weight_decay": 0.1}
 
 @pytest.mark.parametrize("bad", [NO_NUMBER, NO_SLOPE])
 @pytest.mark.parametrize("settings", [ON, {"clip_norm": 0.5, "ema_decay": 0.9}], ids=["skip", "clip"])
-def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, settings: dict) -> None:
+def test_a_non_finite_step_is_skipped_and_changes_nothing(bad: int, settings: dict) -> None:
     with_bad = Lesson(**settings).learn(1, GOOD).learn(2, bad).learn(3, GOOD).learn(4, bad).learn(5, GOOD)
     without = Lesson(**settings).learn(1, GOOD).learn(3, GOOD).learn(5, GOOD)
     assert_same(with_bad.everything(), without.everything())
@@ -94,8 +94,8 @@ def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, se
 
 
 @pytest.mark.parametrize(("bad", "first", "last"), [(NO_NUMBER, 4, 8), (NO_SLOPE, 5, 9)])
-def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int) -> None:
-    """A loss tells its own batch; gradients, once they are summed, only the last batch of the step."""
+def test_a_non_finite_micro_batch_skips_the_whole_step(bad: int, first: int, last: int) -> None:
+    """A non-finite loss names its batch. Summed gradients name only the last batch of the step."""
     with_bad, without = Lesson(micro_batches=2, **ON), Lesson(micro_batches=2, **ON)
     for step, source_id in enumerate([GOOD, bad, GOOD, bad], 1):
         with_bad.learn(step, source_id, GOOD)
@@ -105,14 +105,14 @@ def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int
     assert with_bad.update.nonfinite.read() == NonFiniteReport(first, last, 2)
 
 
-def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
+def test_without_any_step_the_mean_is_nan() -> None:
     lesson = Lesson(**ON).learn(1, NO_NUMBER)
     assert lesson.update.totals.read() == (0, 0, 0)
     assert np.isnan(lesson.update.totals.read().means).all()
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2])
-def test_by_default_a_bad_loss_is_noted_and_the_step_taken(micro_batches: int) -> None:
+def test_by_default_a_non_finite_loss_is_recorded_and_the_step_taken(micro_batches: int) -> None:
     lesson = Lesson(micro_batches=micro_batches).learn(1, GOOD)
     assert lesson.update.nonfinite.read() == NonFiniteReport(None, None, 0)
     lesson.learn(2, NO_NUMBER)
@@ -125,7 +125,7 @@ def test_by_default_a_bad_loss_is_noted_and_the_step_taken(micro_batches: int) -
     )  # the weights are lost
 
 
-def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble() -> None:
+def test_in_float16_overflowing_gradients_halve_the_scale_without_a_record() -> None:
     lesson = Lesson("float16").learn(1, GOOD)
     scale, before = lesson.update.loss_scale, lesson.everything()
     assert scale is not None
@@ -143,9 +143,10 @@ def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble()
     assert lesson.update.nonfinite.read() == NonFiniteReport(3, 3, 1)
 
 
-def test_what_is_switched_off_costs_no_operation() -> None:
+def test_settings_that_are_off_add_no_operation() -> None:
     def operations(**settings: Any) -> set[str]:
-        return {one.type for one in Lesson(**settings).update._step.get_concrete_function().graph.get_operations()}
+        graph = Lesson(**settings).update._step.get_concrete_function().graph
+        return {operation.type for operation in graph.get_operations()}
 
     extra = {
         "clip_norm": (1.0, {"If", "L2Loss"}),
@@ -165,7 +166,7 @@ def test_the_passes_of_r_drop_have_seeds_that_no_batch_shares() -> None:
 
 
 class Recorder(Adam):
-    """Keeps the gradients it is given."""
+    """Optimizer that stores the gradients instead of applying them."""
 
     def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         for mean, gradient in zip(self.means, gradients, strict=True):
@@ -187,14 +188,14 @@ def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision:
     plain = gradients_of(precision, micro_batches=micro_batches)
     expected, norm = tf.clip_by_global_norm(plain, clip_norm)
     assert 0.3 < norm < 1e3
-    for one, other in zip(
+    for clipped, gradient in zip(
         gradients_of(precision, micro_batches=micro_batches, clip_norm=clip_norm), expected, strict=True
     ):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(clipped, gradient, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("micro_batches", [1, 3])
-def test_the_norm_of_the_last_gradient_is_known_where_a_step_needs_it(micro_batches: int) -> None:
+def test_the_gradient_norm_is_known_if_a_step_needs_it(micro_batches: int) -> None:
     plain = gradients_of(micro_batches=micro_batches)
     lesson = Lesson(micro_batches=micro_batches, clip_norm=0.01)
     assert lesson.update.gradient_norm is None

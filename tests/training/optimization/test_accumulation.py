@@ -6,7 +6,7 @@ import pytest
 from nmt.cluster.group import Group
 from nmt.cluster.summation import additions
 from nmt.runtime import tf
-from nmt.training.optimization.gradient_sums import GradientSums, take
+from nmt.training.optimization.accumulation import GradientAccumulator, all_reduce
 from nmt.training.optimization.nonfinite import NonFiniteTracker
 
 
@@ -22,7 +22,7 @@ def test_micro_batches_are_added_in_the_order_of_the_tree(count: int, present: i
     random = np.random.default_rng(count)
     matrices, vectors = random.normal(size=[count, 3, 5]).astype(np.float32), random.normal(size=[count, 3])
     matrices[present:], vectors[present:] = 0, 0
-    sums = GradientSums([tf.Variable(tf.ones([3, 5]))], range(count))
+    sums = GradientAccumulator([tf.Variable(tf.ones([3, 5]))], range(count))
     add, merge = tf.function(sums.add), tf.function(sums.merge)
     for _ in range(2):
         for addition in additions(range(count)):
@@ -32,7 +32,7 @@ def test_micro_batches_are_added_in_the_order_of_the_tree(count: int, present: i
                     tf.constant(addition.slot))  # fmt: skip
             for slot in addition.merged:
                 merge(slot)
-        gradients, totals, _ = take([sums], Group(), NonFiniteTracker())
+        gradients, totals, _ = all_reduce([sums], Group(), NonFiniteTracker())
         np.testing.assert_array_equal(gradients[0], summed_as_a_tree(matrices))
         np.testing.assert_array_equal(totals, summed_as_a_tree(vectors))
         sums.clear()
