@@ -186,7 +186,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     differences += [
         f"training.{key}: {text}"
         for key, text in before.training.not_followed.items()
-        if RETIRED["training"][key].matters
+        if RETIRED["training"][key].changes_weights
     ]
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(

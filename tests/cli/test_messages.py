@@ -407,8 +407,8 @@ $ nmt plot position-columns --length 50 --position 50  => --position must be fro
 $ nmt plot position-table ' '  => A table has from 1 to 32 rows, one a word
 $ nmt plot position-table --width 18  => at most 16 columns; received 4 words and --width 18
 $ nmt plot masks ''  => The sentence has 0 words and 2 of padding
-$ nmt plot words thirst  => 'thirst' is no token of the source vocabulary (did you mean
-$ nmt plot words --neighbors 1 thirsty  => A map needs 3 words at least
+$ nmt plot words thirst  => 'thirst' is not a token of the source vocabulary (did you mean
+$ nmt plot words --neighbors 1 thirsty  => A map needs at least 3 words
 $ sed -i 's/word_embedding: trained/word_embedding: sinusoidal/' checkpoints/base/config.yaml
 $ sed -i 's/tie_embeddings: output/tie_embeddings: none/' checkpoints/base/config.yaml
 $ nmt plot words  => Run 'base' has fixed word embeddings (model.word_embedding
