@@ -74,7 +74,7 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
     best = {"min": min, "max": max}.get(str(chosen.measure.best))
     if best:
         names = [f"{name}: {best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
-    axes = style.add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
+    axes = style.add_axes(figure, label, chosen.measure.axis or chosen.measure.heading)
     for number, (name, (places, values)) in enumerate(zip(names, curves, strict=True)):
         axes.plot(places, values, label=name, **style.curve(number, len(places)))
     if by != "minutes":

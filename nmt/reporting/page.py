@@ -118,7 +118,7 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
     found = measures(EpochMetrics)
     fields = sorted(found, key=lambda field: field.startswith("validation_"))
     heads = [field.partition("_")[0].replace("train", "training") for field in fields]
-    heads = [f"{group} {found[field].label}" for group, field in zip(heads, fields, strict=True)]
+    heads = [f"{group} {found[field].heading}" for group, field in zip(heads, fields, strict=True)]
     rows = []
     for facts in runs:
         for epoch in facts.epochs:
