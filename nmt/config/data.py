@@ -153,7 +153,7 @@ class DataConfig(Section):
     """Where a file has the target sentences, likewise. null: column 2, field "target", second language."""
     source_language: Language | None = "auto"
     """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of files
-    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a TMX, else that of the run whose tokenizers are used.
+    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a TMX; else the code of the run with the tokenizers.
     null: unknown, as when ``auto`` finds no code."""
     target_language: Language | None = "auto"
     """Language code of the target side, likewise."""

@@ -42,7 +42,7 @@ RENAMED: dict[str, dict[str, Renamed]] = {
 RETIRED: dict[str, dict[str, Retired]] = {
     "data": {"shard_tokens": Retired(2**28, "A side of a split is one file", changes_weights=False)},
     "training": {
-        "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
+        "sort_by_length": Retired(False, "Batches of sentences mix lengths; batches of tokens do not"),
         "reduction": Retired(
             "exact", "Gradients are added in the same order for any number of hosts", changes_weights=False
         ),

@@ -24,7 +24,7 @@ class Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Refuse integers longer than those of any setting."""
+        """Refuse integers that are too long for any setting."""
         if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
             problem = f"the integer has more than {self.MAX_DIGITS} characters"
             raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)

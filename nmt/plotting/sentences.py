@@ -142,7 +142,7 @@ def word_ids(phrases: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def fixed_embeddings(phrases: Sequence[str], length: int | None, width: int, base: float) -> list[Embedded]:
-    """Return the lesson's untrained embeddings: the sinusoidal encoding of each token's id plus that of its position.
+    """Return the lesson's untrained embeddings: the sum of the sinusoidal encodings of each token's id and position.
 
     Args:
         phrases: raw phrases.

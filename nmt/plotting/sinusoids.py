@@ -1,6 +1,6 @@
 """Figures of sinusoidal position encodings: as a matrix, by position, by column, beside binary code; similarity.
 
-Shapes: L positions, D width of an encoding. The formula is that of Vaswani et al. 2017, section 3.5.
+Shapes: L positions, D width of an encoding. The formula is in section 3.5 of Vaswani et al. 2017.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ def draw_matrix(figure: Figure, encoding: Encoding) -> None:
 
 
 def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]) -> None:
-    """Draw the cosines of all pairs of positions as an image, and those of the given positions as curves.
+    """Draw the cosines of all pairs of positions as an image, and the cosines of some positions as curves.
 
     The encodings of all positions have the same length, sqrt(D/2): their dot product is the cosine times D/2.
 

@@ -170,7 +170,7 @@ class Run:
         return [record for record in valid if isinstance(record, AverageMetrics)][::-1]
 
     def validations(self) -> list[StepValidation | EpochMetrics]:
-        """Return the records of validations in order, without those of averages."""
+        """Return the records of validations in order, without validations of averages."""
         return [record for record in self.metrics() if isinstance(record, StepValidation | EpochMetrics)]
 
     def best(self) -> WeightsId | None:

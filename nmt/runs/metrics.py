@@ -205,7 +205,7 @@ def measures(kind: type[Record]) -> dict[str, Measure]:
 
 
 def metric_values(record: Metrics) -> Iterator[Value]:
-    """Yield the metrics of a record that are not None, first those of training, then those of validation."""
+    """Yield the metrics of a record that are not None, first of training, then of validation."""
     by_field = measures(type(record))
     for field in sorted(by_field, key=lambda field: field.startswith("validation_")):
         value = getattr(record, field)

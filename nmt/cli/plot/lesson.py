@@ -171,7 +171,7 @@ def embeddings(
 ) -> "Run | None":
     """Draw word plus position embeddings of phrases side by side.
 
-    Fixed embeddings need no run: the vector of a token is the sinusoidal encoding of its id plus that of its position.
+    Fixed embeddings need no run: the vector of a token is the sum of the sinusoidal encodings of its id and position.
     With --run, a second row shows the learned embeddings of the run's encoder.
 
     Examples:

@@ -115,8 +115,8 @@ def lengths(
 ) -> None:
     """Draw the sentence lengths of a dataset, and give the share of padding in its batches.
 
-    Lengths are those of the training split, in tokens without bos and eos. The padding is that of the first epoch's
-    batches, by training.batch_type and training.batch_size.
+    Lengths are counted on the training split, in tokens without bos and eos. Padding is counted in the batches of the
+    first epoch, by training.batch_type and training.batch_size.
 
     Examples:
         nmt plot lengths
