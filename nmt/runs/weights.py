@@ -266,8 +266,8 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     if choice == "average":
         raise NotFoundError(
             f"Run {run.name!r} has no averaged weights. Training ends with an average if training.average_last is 2 or "
-            "more and the run has at least four times as many epochs. Make an average with nmt average, leave --epoch "
-            f"out, or give one of {known}."
+            "more and the run has eight epochs or more. Make an average with nmt average, leave --epoch out, or give "
+            f"one of {known}."
         )
     raise NotFoundError(
         f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(choice, ['best', 'last', 'average'])}. "
