@@ -1,4 +1,4 @@
-"""Base class of the model sections of all architectures, and their table.
+"""Base class of the model sections of all architectures, and the table of these sections.
 
 ``nmt.config.schema`` puts the section of each architecture into ``MODEL_CONFIGS``.
 """
@@ -16,29 +16,29 @@ MODEL_CONFIGS: dict[str, type["ModelConfig"]] = {}
 
 
 class LengthLimits(NamedTuple):
-    """Lengths of the longest sentences that a model reads, in tokens with bos and eos; None: any length."""
+    """Lengths of the longest sentences that a model reads, in tokens with bos and eos; None: no limit."""
 
     source: int | None
     target: int | None
 
 
 class BatchShape(NamedTuple):
-    """Size of a batch of B sentence pairs, eos included."""
+    """Size of a batch of sentence pairs; lengths include eos."""
 
     pairs: int
-    """B."""
+    """Number of pairs, B."""
     source: int
-    """Length S of the longest source sentence."""
+    """Length of the longest source sentence, S."""
     target: int
-    """Length T of the longest target sentence."""
+    """Length of the longest target sentence, T."""
     source_tokens: int
-    """Number of source tokens that layers compute, without padding if it is removed."""
+    """Number of source tokens that the layers process: N without padding if it is removed, else B x S."""
     target_tokens: int
-    """Number of target tokens likewise."""
+    """Number of target tokens that the layers process, likewise."""
 
 
 class ModelConfig(Section):
-    """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
+    """Base class of the model sections. Validating a dict returns the section of the architecture that it names."""
 
     section: ClassVar = "model"
 
@@ -52,7 +52,7 @@ class ModelConfig(Section):
 
     @property
     def trains_embeddings(self) -> bool:
-        """Whether the model has trained word embeddings, which can be set before training."""
+        """Whether the model trains word embeddings, so that initial values can be chosen for them."""
         return False
 
     @property
@@ -66,17 +66,17 @@ class ModelConfig(Section):
         return LengthLimits(None, None)
 
     def settings_for_length(self, tokens: int) -> str:
-        """Return settings of a model that reads sentences of N tokens, for messages of models with limits."""
+        """Return the settings that let the model read sentences of N tokens, for messages; empty without limits."""
         return ""
 
     def activations(self, batch: BatchShape) -> float:
-        """Return about how many numbers a training step keeps for its gradient, logits apart; 0: it is not known."""
+        """Return about how many values a training step keeps for its gradient, without logits; 0 if unknown."""
         return 0.0
 
     def multiplications(self, source: int, target: int, vocabulary: int) -> int:
-        """Return the multiplications of a forward pass over a sentence pair, for benchmarks; 0: they are not known.
+        """Return the number of multiplications in a forward pass over a sentence pair, for benchmarks; 0 if unknown.
 
-        Products of real tokens count. Embedding look-ups, norms, softmax, dropout and biases do not.
+        Matrix products of real tokens count. Embedding look-ups, norms, softmax, dropout and biases do not.
 
         Args:
             source: number of source tokens that the encoder reads.
@@ -97,11 +97,11 @@ class ModelConfig(Section):
 
     @property
     def shares_embeddings(self) -> bool:
-        """Whether one matrix has the words of both sides, which needs one vocabulary for both."""
+        """Whether source and target share an embedding matrix, which needs a joint vocabulary."""
         return getattr(self, "tie_embeddings", "none") in ("shared", "all")
 
     def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
-        """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""
+        """Return why the model does not fit vocabularies of these sizes, in words; None if it fits."""
         if not self.shares_embeddings or source_vocabulary == target_vocabulary:
             return None
         return (

@@ -12,22 +12,22 @@ from nmt.message import Argument
 from nmt.storage.names import check_name, did_you_mean
 
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
-"""Form of a language code."""
+"""Regular expression of a language code."""
 
 
 def _check_language(code: str) -> str:
     if code == "auto" or re.fullmatch(LANGUAGE, code):
         return code
     raise ValueError(
-        f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
-        "such a code, or null for an unknown language"
+        f"{code[:60]!r} is no language code. A code begins with two or three lower-case letters, as in en or pt-BR. "
+        "Give such a code, or null for an unknown language"
     )
 
 
 def _check_dataset(name: str) -> str:
     try:
         return check_name(name, "dataset")
-    except NmtError as error:  # so that the message names the place of the value
+    except NmtError as error:  # pydantic collects ValueErrors, and the loader adds file and line
         raise ValueError(str(error).removesuffix(".")) from None
 
 
@@ -35,7 +35,7 @@ FILTERS = {
     "letters": 0.3, "numbers": 0.3, "punctuation": 3.0, "repetition": 3.0, "copies": 0.8, "entities": 1.0,
     "tokenized": 1.0, "language": 0.1, "shifted": 8.0, "score": -4.0, "near_duplicates": 1.0,
 }  # fmt: skip
-"""Default thresholds of the filters, in the order in which they apply; shares are below 1, logarithms below 0."""
+"""Default thresholds of the filters, in the order in which they apply. A share is below 1, a logarithm below 0."""
 
 
 def _with_thresholds(filters: Any) -> Any:
@@ -44,13 +44,19 @@ def _with_thresholds(filters: Any) -> Any:
         return filters
     for name, threshold in filters.items():
         if name not in FILTERS:
-            like = did_you_mean(str(name), FILTERS)
-            raise ValueError(f"there is no filter {str(name)[:60]!r}{like}. Filters are {', '.join(FILTERS)}")
-        low, high, rule = (0, 1, "from 0 to 1") if FILTERS[name] < 1 else (1, 2**40, "1 or more")
+            suggestion = did_you_mean(str(name), FILTERS)
+            raise ValueError(f"there is no filter {str(name)[:60]!r}{suggestion}. Filters are {', '.join(FILTERS)}")
         if FILTERS[name] < 0:
             low, high, rule = -(2**40), 0, "0 or less"
+        elif FILTERS[name] < 1:
+            low, high, rule = 0, 1, "from 0 to 1"
+        else:
+            low, high, rule = 1, 2**40, "1 or more"
         if isinstance(threshold, int | float) and not low <= threshold <= high:
-            raise ValueError(f"filter {name} has the threshold {threshold:g}. It is {rule}, or null: {FILTERS[name]:g}")
+            raise ValueError(
+                f"filter {name} has the threshold {threshold:g}. A threshold is {rule}, or null for the default, "
+                f"{FILTERS[name]:g}"
+            )
     return {name: FILTERS[name] if value is None or value is True else value for name, value in filters.items()}
 
 
@@ -59,9 +65,12 @@ Language = Annotated[str, AfterValidator(_check_language)]
 
 
 def with_filters(config: "DataConfig", names: Sequence[str]) -> "DataConfig":
-    """Return a section with further filters, at their default thresholds; "all" names all. Raises ConfigError.
+    """Return the section with further filters at their default thresholds.
 
-    Without runs that score, "score" is not among all.
+    "all" stands for all filters, but for "score" only if ``score_runs`` names runs.
+
+    Raises:
+        ConfigError: if there is no filter of a name.
     """
     possible = [name for name in FILTERS if name != "score" or config.score_runs]
     try:
@@ -72,45 +81,48 @@ def with_filters(config: "DataConfig", names: Sequence[str]) -> "DataConfig":
 
 
 ORIGINAL = "original"
-"""Name of the corpus that validation and test come from."""
-TAKEN = (ORIGINAL, "train", "validation", "test")
+"""Name of the corpus from which the validation and test splits are taken."""
+RESERVED = (ORIGINAL, "train", "validation", "test")
+"""Names that a further corpus cannot have."""
 
 
 def check_corpus_name(name: str) -> str:
     """Return ``name`` if a further corpus can have it.
 
     Raises:
-        ValueError: if it is taken, or needs quotes in a shell.
+        ValueError: if it is reserved, too long, or needs quotes in a shell.
     """
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", name) and name not in TAKEN:
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", name) and name not in RESERVED:
         return name
     raise ValueError(
-        f"{name[:60]!r} cannot be the name of a further corpus. A name has letters, digits, _ and -, at most 40, and "
-        f"is not {', '.join(TAKEN[:-1])} or {TAKEN[-1]}. Choose another name"
+        f"{name[:60]!r} cannot be the name of a further corpus. A name has at most 40 letters, digits, _ and -, and "
+        f"is not {', '.join(RESERVED[:-1])} or {RESERVED[-1]}. Choose another name"
     )
 
 
-def _of_a_corpus(filters: Any) -> Any:
+def _corpus_filters(filters: Any) -> Any:
+    """Return the filters of a single corpus with thresholds, after refusing ``near_duplicates``."""
     if isinstance(filters, dict) and "near_duplicates" in filters:
         raise ValueError("filter near_duplicates compares the pairs of all corpora. Set it in data.filters")
     return _with_thresholds(filters)
 
 
 class CorpusConfig(DocumentedRecord):
-    """A further corpus, whose pairs are for training only. Its columns are 1 and 2, its fields source and target."""
+    """A further corpus for training only. A TSV has the sentences in columns 1 and 2, JSON in "source" and "target"."""
 
     files: list[str] = Field(default_factory=list, max_length=2)
-    """A file of pairs, or two files with a side each; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
+    """A file of pairs, or a source file and a target file; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
     tag: bool = False
-    """Put a token ``<NAME>`` before each source: of synthetic sources, say (Caswell et al. 2019)."""
+    """Put a token ``<NAME>`` before each source, for example to mark synthetic sources (Caswell et al. 2019)."""
     reverse: bool = False
-    """Exchange the sides of its pairs."""
-    filters: Annotated[dict[str, float] | None, BeforeValidator(_of_a_corpus)] = None
-    """Its own filters; null: those of ``data.filters``, as is ``near_duplicates``, which compares all corpora."""
+    """Swap source and target of its pairs."""
+    filters: Annotated[dict[str, float] | None, BeforeValidator(_corpus_filters)] = None
+    """Filters of this corpus; null: ``data.filters``. Only ``data.filters`` can have ``near_duplicates``, since it
+    compares the pairs of all corpora."""
 
 
 class DataConfig(Section):
-    """Preparation of sentence pairs by ``nmt prepare``."""
+    """Section ``data``: how ``nmt prepare`` cleans, splits and tokenizes sentence pairs."""
 
     section: ClassVar = "data"
 
@@ -118,10 +130,11 @@ class DataConfig(Section):
     """Name of the prepared dataset, which ``prepare`` writes and ``train`` reads. null: ``prepare`` takes the name of
     the file, ``train`` the dataset prepared last."""
     n_sentences: int | None = Field(None, ge=3, le=2**40)
-    """Use the first N pairs of the file; null: all. Files of validation, test and further corpora do not count."""
+    """Use only the first N pairs of the corpus; null: all pairs. Files of validation, test and further corpora are
+    always used whole."""
     split: Literal["by_source", "random"] = "by_source"
-    """``by_source`` puts all pairs with the same source sentence into the same split, so that training has seen no test
-    sentence. It also removes training pairs whose source is in a given validation or test file. ``random`` assigns
+    """``by_source`` puts all pairs with the same source sentence into the same split, so that training never sees a
+    test sentence. It also removes training pairs whose source is in a given validation or test file. ``random`` assigns
     pairs regardless of their source."""
     train_share: float = Field(0.8, gt=0, lt=1)
     """Share of the pairs for training; the three shares add up to 1."""
@@ -130,69 +143,73 @@ class DataConfig(Section):
     test_share: float = Field(0.1, gt=0, lt=1)
     """Share of the pairs for the final test."""
     seed: int = Field(73, ge=0, lt=2**32)
-    """Seed of the shuffle before the split. The default puts "im thirsty", the example sentence of the README, into the
-    training split of the lesson's corpus."""
+    """Seed of the shuffle before the split. With the default, "im thirsty", the example sentence of the README, is in
+    the training split of the lesson's corpus."""
     corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = Field({})
-    """Further corpora by name, for training only. The corpus that the splits come from has the name "original"."""
+    """Further corpora by name, for training only. The corpus that the splits are taken from is named "original"."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
-    """Place of the source sentences: number of a TSV column, from 1, or its name in the first line; field of JSON
-    Lines; language of a TMX. null: column 1, the field "source", the first language of the TMX."""
+    """Where a file has the source sentences: the number of a TSV column, from 1, or its name in the first line; a field
+    of JSON Lines; a language of a TMX. null: column 1, field "source", first language of the TMX."""
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
-    """Place of the target sentences, likewise. null: column 2, the field "target", the second language."""
+    """Where a file has the target sentences, likewise. null: column 2, field "target", second language."""
     source_language: Language | None = "auto"
     """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of files
-    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or that of a TMX, else that of the run whose tokenizers are
-    used; null, also where ``auto`` finds none: unknown."""
+    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a TMX; else the code of the run with the tokenizers.
+    null: unknown, as when ``auto`` finds no code."""
     target_language: Language | None = "auto"
     """Language code of the target side, likewise."""
     header: bool = False
-    """The first line of a TSV names its columns and is no pair. A column set by name implies it."""
+    """Whether the first line of a TSV names its columns. A column that is set by name implies it."""
     tokenizer: Literal["auto", "word", "char", "subword"] = "auto"
-    """Unit of a token. ``word``: words between white space. ``char``: characters. ``subword``: pieces of a vocabulary
-    trained on the corpus (sentencepiece). ``auto``: words if the text consists of lower-case ASCII words without
-    punctuation, else subwords."""
+    """Unit of a token. ``word``: words separated by white space. ``char``: characters. ``subword``: pieces of a
+    vocabulary trained on the corpus (sentencepiece). ``auto``: words if the text consists of lower-case ASCII words
+    without punctuation, else subwords."""
     normalization: Literal["auto", "none", "nfkc", "ascii-words"] = "auto"
-    """Normalization of text before the tokenizer, in training and in translation. ``none``: collapses white space.
-    ``nfkc``: also applies Unicode NFKC. ``ascii-words``: lower-cases, strips accents, keeps ASCII letters only and
-    drops words with digits. ``auto``: ascii-words for text that is already so, else nfkc."""
+    """Normalization of text before the tokenizer, in training and in translation. ``none``: only collapses white space.
+    ``nfkc``: also applies Unicode NFKC. ``ascii-words``: lower-cases, strips accents, keeps only ASCII letters, and
+    drops words with digits. ``auto``: ascii-words for text that already has this form, else nfkc."""
     vocabulary_size: int | None = Field(None, ge=8, le=1_000_000)
-    """Number of ids, with the four special ids. Words and characters: upper limit, the most frequent are kept; null: no
-    limit. Subwords: null chooses by the size of the corpus, 4,000 for 5,000 to 60,000 training pairs."""
+    """Number of ids, including the four special ids. For words and characters it is an upper limit, and the most
+    frequent are kept; null: no limit. For subwords, null chooses it by the size of the corpus, such as 4,000 for 5,000
+    to 60,000 training pairs."""
     min_count: int = Field(1, ge=1, le=2**40)
     """Lowest count in the training split; rarer words and characters become unk."""
     joint_vocabulary: bool | Literal["auto"] = "auto"
-    """One vocabulary for both sides instead of one per side; ``model.tie_embeddings: all`` needs it. ``auto``: joint
-    for subwords alone."""
+    """One vocabulary for both sides instead of a vocabulary per side; ``model.tie_embeddings: all`` needs it. ``auto``:
+    joint only for subwords."""
     subword_model: Literal["unigram", "bpe"] = "unigram"
     """Subword algorithm: ``unigram`` language model (Kudo 2018) or byte-pair encoding (Sennrich et al. 2016)."""
     byte_fallback: bool = True
-    """Subword models write a character unseen in training as its UTF-8 bytes, so that nothing is unk."""
+    """Whether subword models write a character that training has not seen as its UTF-8 bytes, so that nothing is
+    unk."""
     subword_sampling: bool = False
-    """Keep the raw training text in the dataset, so that each epoch segments it into other subwords (Kudo 2018)."""
+    """Keep the raw training text in the dataset, so that every epoch segments it into different subwords (Kudo
+    2018)."""
     max_tokens: int | None = Field(500, ge=1, le=2**40)
-    """Longest side of a pair, in tokens; longer pairs are dropped from training and validation, never from the test.
-    null: no limit."""
+    """Length limit for each side of a pair, in tokens. Longer pairs are dropped from training and validation, never
+    from the test split. null: no limit."""
     max_length_ratio: float | None = Field(9.0, gt=1)
-    """Largest ratio of the sides' lengths, in tokens with eos; more uneven pairs are dropped likewise. null: no
-    limit."""
+    """Largest ratio between the lengths of the two sides, in tokens with eos. Pairs beyond it are dropped from training
+    and validation. null: no limit."""
     drop_empty: bool = False
     """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
     drop_unreadable: bool = False
     """Drop and count lines that are not UTF-8 or hold no pair, instead of refusing the file."""
     drop_control: bool = True
-    """Drop pairs with control characters, such as NUL: signs of a broken encoding."""
+    """Drop pairs with control characters, such as NUL, which are signs of a broken encoding."""
     drop_identical: bool = False
     """Drop pairs with identical sides."""
     drop_duplicates: bool = False
     """Drop repetitions of a pair."""
     filters: Annotated[dict[str, float], BeforeValidator(_with_thresholds)] = Field({})
-    """Filters of the corpus by name, with their thresholds; null: the default. Validation and test files stay whole."""
+    """Thresholds of the corpus filters by name; null: the default threshold. Given validation and test files are not
+    filtered."""
     score_runs: list[str] = Field([], max_length=2)
-    """Runs for the filter ``score``, each ``RUN`` or ``RUN:EPOCH``: one that translates from source to target, and
-    perhaps one of the opposite direction. None: scores are the fields ``score`` of JSON Lines."""
+    """Runs that score pairs for the filter ``score``, as ``RUN`` or ``RUN:EPOCH``: a run that translates from source to
+    target, and optionally a run of the opposite direction. Empty: the scores are in field ``score`` of JSON Lines."""
     repair: list[Literal["entities", "tokenized"]] = Field([])
-    """Undo in the corpus, before the filters: ``entities`` of HTML, such as ``&amp;``, and the spaces of text that
-    is ``tokenized``, such as ``do n't , he said``."""
+    """Repairs of the corpus before the filters: ``entities`` decodes HTML entities, such as ``&amp;``; ``tokenized``
+    removes the spaces of a tokenizer, as in ``do n't , he said``."""
 
     @property
     def tags(self) -> list[str]:
@@ -200,15 +217,19 @@ class DataConfig(Section):
         return [name for name, corpus in self.corpora.items() if corpus.tag]
 
     def filters_of(self, corpus: str) -> dict[str, float]:
-        """Return the filters of a corpus: its own, else those of all."""
+        """Return the filters of a corpus: its own, or else ``data.filters``."""
         own = self.corpora.get(corpus, CorpusConfig()).filters
         return self.filters if own is None else own
 
     def with_corpora(self, files: Mapping[str, list[str]], tags: Iterable[str]) -> Self:
-        """Return the section with further corpora, or other files of its own, and with tags of some.
+        """Return the section with further corpora, or with other files for its corpora, and with tags switched on.
+
+        Args:
+            files: files of each corpus to add or change; an empty list keeps the files it has.
+            tags: names of the corpora that get a tag.
 
         Raises:
-            NmtError: for a name that cannot be used, and for a tag of no corpus.
+            NmtError: for a name that a corpus cannot have, and for a tag whose corpus does not exist.
         """
         corpora = dict(self.corpora)
         for name, given in files.items():
@@ -220,8 +241,8 @@ class DataConfig(Section):
         for name in tags:
             if name not in corpora:
                 raise NmtError(
-                    f"The tag {name!r} is that of no further corpus{did_you_mean(name, corpora)}. A tag is for the "
-                    "pairs of one. Add the corpus of that name, or leave the tag out."
+                    f"There is no further corpus for tag {name!r}{did_you_mean(name, corpora)}. A tag marks the pairs "
+                    "of the further corpus with its name. Add that corpus, or leave the tag out."
                 )
             corpora[name] = corpora[name].model_copy(update={"tag": True})
         return self.model_copy(update={"corpora": corpora})
@@ -231,5 +252,5 @@ class DataConfig(Section):
         total = self.train_share + self.validation_share + self.test_share
         return [
             (abs(total - 1) > 1e-6, "train_share validation_share test_share",
-             f"The three shares add up to 1, and these to {total:g}. Change another share too"),
+             f"The three shares must add up to 1; these add up to {total:g}. Change another share too"),
         ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Loader of configurations: YAML file, overrides ``section.key=value``, and messages with the place of each problem."""
+"""Loader of configurations from YAML and overrides ``section.key=value``; its messages name file and line."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from nmt.config.data import CorpusConfig
 from nmt.config.decoding import KEYS
-from nmt.config.record import RENAMED, RETIRED, renamed
+from nmt.config.record import RENAMED, RETIRED, current_key
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
 from nmt.config.training import StageConfig
 from nmt.config.yaml_io import Loader
@@ -29,21 +29,21 @@ START_FROM_CONFIGS = "Start from one of the files in configs/."
 
 FORMAT = "format"  # key of the format number, beside the sections
 CURRENT_FORMAT = 2
-FIRST_FORMAT = 1  # its files hold no number
+FIRST_FORMAT = 1  # of files without a format number
 
 # PyYAML's constructors raise these for text that does not fit its tag: "!!int ''", "!!bool x".
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
 NESTED: dict[str, Any] = {"corpora": CorpusConfig, "stages": StageConfig}
-"""Keys whose values hold keys of their own, and the record of these."""
+"""Keys whose values have keys of their own, with the class of these values."""
 Places = dict[tuple[str, ...], str | Settings]
-"""Place of each section, key, and name in a map: file and line, or the override that sets it."""
+"""Where each section, key, and name in a map was set, such as "own.yaml, line 3", or the override that sets it."""
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a configuration: ``name`` itself, else in ``configs/``, else among those that come with nmt.
+    """Return the path of a configuration: ``name`` itself, else in ``configs/``, else among nmt's own configurations.
 
     Raises:
-        NotFoundError: if it is in none of these places; names them.
+        NotFoundError: if none of these exists; names the folders.
     """
     return find_file(name, [Path("configs"), PACKAGE_CONFIGS, CHECKOUT_CONFIGS], "configuration", (".yaml", ".yml"))
 
@@ -68,57 +68,60 @@ def load_config(path: Path, overrides: Sequence[str] | None = None) -> Config:
 def config_of(
     values: Mapping[str, Any], origin: str, overrides: Sequence[str] = (), places: Places | None = None
 ) -> Config:
-    """Return the configuration of sections of keys, with overrides.
+    """Return the configuration with given values and overrides.
 
     Args:
         values: keys with their values, by section.
         origin: name of the values in messages.
-        overrides: settings ``section.key=value``. The last of a key counts.
-        places: places of the values; None: their sections.
+        overrides: settings ``section.key=value``. The last setting of a key counts.
+        places: where the values were set; None: messages name their section.
 
     Raises:
         ConfigError: if a value breaks the schema.
     """
-    values = {section: _by_todays_names(section, keys) for section, keys in values.items()}
+    values = {section: _with_current_names(section, keys) for section, keys in values.items()}
     places = {(section,): f"{origin}, section {section}" for section in values} if places is None else places
     for override in overrides:
-        section, key, value = _parsed(override)
+        section, key, value = _parse_override(override)
         keys = values.setdefault(section, {})
-        key, dot, name = key.partition(".")  # of a map
+        key, dot, name = key.partition(".")  # name in a map, as in training.augment.typos
         if isinstance(keys, dict):
-            before = keys.get(key)
-            keys[key] = {**(before if isinstance(before, dict) else {}), name: value} if dot else value
-        typed = Settings({override.partition("=")[0].strip(): yaml.load(override.partition("=")[2], Loader=Loader)})
-        places.setdefault((section,), typed)
-        places[section, key] = typed
+            previous = keys.get(key)
+            keys[key] = {**(previous if isinstance(previous, dict) else {}), name: value} if dot else value
+        path, _, text = override.partition("=")
+        place = Settings({path.strip(): yaml.load(text, Loader=Loader)})
+        places.setdefault((section,), place)
+        places[section, key] = place
         for inner in [name] if dot else value if isinstance(value, dict) else ():
-            places[section, key, str(inner)] = typed
+            places[section, key, str(inner)] = place
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(*_in_words(error, origin, places, values)) from None
+        raise ConfigError(*_describe_problems(error, origin, places, values)) from None
 
 
-def _by_todays_names(section: str, keys: Any) -> Any:
-    """Return the keys of a section by their names of today; a key that is there by two names is left to its record."""
-    today = dict(renamed(section, *item) for item in keys.items()) if isinstance(keys, dict) else keys
-    return today if isinstance(keys, dict) and len(today) == len(keys) else keys
+def _with_current_names(section: str, keys: Any) -> Any:
+    """Return the keys of a section by their current names; unchanged if one is set by two names (validation fails)."""
+    if not isinstance(keys, dict):
+        return keys
+    current = dict(current_key(section, key, value) for key, value in keys.items())
+    return current if len(current) == len(keys) else keys
 
 
 def read_overrides(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the values of overrides by "section.key", with today's names of the keys and without retired ones.
+    """Return the values of overrides by "section.key", with current names of keys and without retired keys.
 
     The values are not checked.
 
     Raises:
         ConfigError: for an override that is not ``section.key=value``.
     """
-    parsed = [_parsed(override) for override in overrides]
+    parsed = [_parse_override(override) for override in overrides]
     return {f"{section}.{key}": value for section, key, value in parsed if key not in RETIRED.get(section, ())}
 
 
-def _parsed(override: str) -> tuple[str, str, Any]:
-    """Return section, key and value of an override, by the names of today."""
+def _parse_override(override: str) -> tuple[str, str, Any]:
+    """Return section, key and value of an override, by the current name of the key."""
     key_path, equals, text = override.partition("=")
     section, dot, key = key_path.strip().partition(".")
     if not (equals and dot and key):
@@ -127,7 +130,7 @@ def _parsed(override: str) -> tuple[str, str, Any]:
             f" {override!r} has no section, key and value. Write section.key=value, as in training.epochs=5.",
         )
     try:
-        return section, *renamed(section, key, yaml.load(text, Loader=Loader))
+        return section, *current_key(section, key, yaml.load(text, Loader=Loader))
     except (*_NOT_YAML, RecursionError):
         raise ConfigError(
             Argument("set"), f" {override!r} has a value that is not valid YAML. Put the value in quotes."
@@ -135,11 +138,15 @@ def _parsed(override: str) -> tuple[str, str, Any]:
 
 
 def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exported: bool = False) -> DecodingConfig:
-    """Return the decoding section with options of the command line; an option that is None changes nothing.
+    """Return the decoding section with changes by command-line options; an option that is None changes nothing.
+
+    Args:
+        decoding: section to change.
+        options: values by key.
+        exported: whether an export translates, which cannot follow all keys.
 
     Raises:
-        ConfigError: if a value breaks the schema, or if an export is to translate, which cannot follow it; names
-            option and value.
+        ConfigError: if a value breaks the schema, or an export cannot follow it; names option and value.
     """
     changes = {key: value for key, value in options.items() if value is not None}
     for key in changes.keys() & KEYS.keys():
@@ -160,7 +167,7 @@ def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exp
 
 
 def _read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
-    """Return sections of keys, an empty one where a section is null, and their places."""
+    """Return the values of a file by section, and where they were set. A section that is null becomes empty."""
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}")
     places: Places = {}
@@ -200,31 +207,34 @@ def _collect_places(node: yaml.Node | None, key_path: tuple[str, ...], places: P
         _collect_places(value, inner, places, path)
 
 
-# --- problems in words
+# --- messages
 
 
-def _in_words(error: ValidationError, origin: str, places: Places, values: dict[str, Any]) -> list[Part]:
-    """Return the problems that pydantic reports as parts of a message, a line each: place, key, value, rule, remedy."""
+def _describe_problems(error: ValidationError, origin: str, places: Places, values: dict[str, Any]) -> list[Part]:
+    """Return the parts of a message: a line for each problem that pydantic found, with place, key, value and rule."""
     problems: dict[tuple[str, ...], list[Any]] = {}
-    for problem in error.errors():  # one for each type that a value may have
-        keys = tuple(map(str, problem["loc"]))  # of a value with several types, also the type
-        is_nested = keys[1:2] and keys[1] in NESTED
-        problems.setdefault(keys if is_nested else keys[: 3 if keys[:3] in places else 2], []).append(problem)
+    for problem in error.errors():  # a key has a problem for each type that its value may have
+        path = tuple(map(str, problem["loc"]))  # ends with the type if the value may have several
+        is_nested = path[1:2] and path[1] in NESTED
+        key_path = path if is_nested else path[: 3 if path[:3] in places else 2]
+        problems.setdefault(key_path, []).append(problem)
     parts: list[Part] = []
-    for key_path, alternatives in islice(problems.items(), MAX_PROBLEMS):
+    for key_path, key_problems in islice(problems.items(), MAX_PROBLEMS):
         parts += ["\n"] if parts else []
-        parts += _line(key_path, alternatives, origin, places, values)
+        parts += _describe_key(key_path, key_problems, origin, places, values)
     if len(problems) > MAX_PROBLEMS:
         parts.append(f"\n{origin}: {len(problems) - MAX_PROBLEMS:,} more problems.")
     return parts
 
 
-def _line(
-    key_path: tuple[str, ...], found: list[Any], origin: str, places: Places, values: dict[str, Any]
+def _describe_key(
+    key_path: tuple[str, ...], problems: list[Any], origin: str, places: Places, values: dict[str, Any]
 ) -> list[Part]:
-    section, key, kind = key_path[0], key_path[:2][-1], found[0]["type"]
+    """Return a line about the problems of a key, in parts."""
+    section, key, kind = key_path[0], key_path[:2][-1], problems[0]["type"]
     name = ".".join(part[:MAX_KEY] for part in key_path)
-    older = [old for old, today in RENAMED.get(section, {}).items() if today.key == key and (section, old) in places]
+    renames = RENAMED.get(section, {}).items()
+    older = [old for old, current in renames if current.key == key and (section, old) in places]
     written = key_path[:2] if key_path[:2] in places or not older else (section, older[0])
     place: list[Part] = [places.get(key_path, places.get(written, origin))]
     if kind in {"extra_forbidden", "invalid_key"}:
@@ -233,12 +243,12 @@ def _line(
         overrides = [item for keys, item in places.items() if keys[:1] == key_path and isinstance(item, Settings)]
         if overrides and place[0] not in overrides:
             place += [", with ", Settings.joined(overrides)]
-        return [*place, f": {name}: {found[0]['msg'].removeprefix('Value error, ')}."]
+        return [*place, f": {name}: {problems[0]['msg'].removeprefix('Value error, ')}."]
     if written != key_path[:2]:
         name = f"{'.'.join(written)}, now called {name},"
-    value = repr(found[0]["input"])
+    value = repr(problems[0]["input"])
     value = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}..."
-    rule = ", or ".join(map(_rule, found))
+    rule = ", or ".join(map(_rule, problems))
     return [*place, f": {name} is {value}, but {rule}. Change the value, or leave the key out."]
 
 
@@ -252,7 +262,7 @@ def _rule(problem: Any) -> str:
 
 
 def known_keys(section: str, values: Any = None) -> list[str]:
-    """Return the keys of a section in their order; of a model by the architecture among its values."""
+    """Return the keys of a section in their order. ``values`` of section model name the architecture."""
     record: Any = type(getattr(Config(), section))
     if section == "model" and isinstance(values, dict):
         record = MODEL_CONFIGS.get(str(values.get("architecture")), MODEL_CONFIGS[DEFAULT_ARCHITECTURE])
@@ -260,7 +270,7 @@ def known_keys(section: str, values: Any = None) -> list[str]:
 
 
 def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
-    """Return in words where an unknown key belongs, what it is like, or what is known."""
+    """Return a hint about an unknown key in words: its section, else a similar key, else the known keys."""
     keys_by_section = {section: known_keys(section, values.get(section)) for section in Config.model_fields}
     *sections, key = key_path
     if len(sections) > 1:

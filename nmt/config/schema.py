@@ -1,4 +1,4 @@
-"""Schema of the configuration: four sections."""
+"""Schema of the configuration, with its four sections."""
 
 from typing import Self
 
@@ -22,7 +22,7 @@ __all__ = ["DEFAULT_ARCHITECTURE", "MODEL_CONFIGS", "ModelConfig", "RecurrentCon
 
 
 class DecodingConfig(DecodingKeys, Section):
-    """Search for translations."""
+    """Section ``decoding``: how translations are searched for."""
 
 
 class Config(Section):
@@ -35,17 +35,17 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     """Optimization, validation and saving."""
     decoding: DecodingConfig = DecodingConfig()
-    """Search for translations."""
+    """Settings of the search for translations."""
 
     @model_validator(mode="after")
     def _check_sections(self) -> Self:
-        key = text = None
+        key = rule = None
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
-            key, text = "initial_embeddings", "random: the model has no trained word embeddings"
+            key, rule = "initial_embeddings", "random: the model has no trained word embeddings"
         if self.training.r_drop and not self.model.has_dropout:
-            key, text = "r_drop", "0: the model has no dropout, without which two passes are the same"
+            key, rule = "r_drop", "0: the model has no dropout, so two passes over a batch are the same"
         if key:
-            problem = PydanticCustomError("unfit_model", "must be {text}", {"text": text})
+            problem = PydanticCustomError("unfit_model", "must be {rule}", {"rule": rule})
             details = InitErrorDetails(type=problem, loc=("training", key), input=getattr(self.training, key))
             raise ValidationError.from_exception_data("Config", [details])
         return self

@@ -1,4 +1,4 @@
-"""YAML reader and writer: safe, bounded, and with the numbers of YAML 1.2."""
+"""YAML reader and writer: safe, bounded, and with numbers as in YAML 1.2."""
 
 import re
 from typing import Any
@@ -10,9 +10,10 @@ MAX_DEPTH = 20
 
 
 class Loader(yaml.SafeLoader):
-    """Safe loader that reads 1e-9 as a number, like YAML 1.2 and unlike PyYAML, and refuses values that explode.
+    """Safe loader that reads 1e-9 as a number, as YAML 1.2 does, and refuses aliases and very long integers.
 
-    Aliases of aliases can grow a value exponentially. Python needs minutes to print an integer of thousands of digits.
+    Aliases of aliases can make a value grow exponentially. Python needs minutes to print an integer with thousands of
+    digits.
     """
 
     MAX_DIGITS = 40
@@ -26,7 +27,7 @@ class Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Refuse integers longer than any setting."""
+        """Refuse integers that are too long for any setting."""
         if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
             problem = f"the integer has more than {self.MAX_DIGITS} characters"
             raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)
@@ -57,9 +58,9 @@ def load_strings(text: str) -> Any:
 
 
 class Dumper(yaml.SafeDumper):
-    """Writer of YAML that ``Loader`` reads back: quotes text that looks like a number with an exponent.
+    """Writer of YAML that ``Loader`` reads back unchanged: it quotes text that looks like a number with an exponent.
 
-    Text with a line break (YAML's four, of which PyYAML reads U+0085 as a space) is written escaped, on one line.
+    It escapes text with line breaks and writes it on one line, since PyYAML reads U+0085, a line break, as a space.
     """
 
     LINE_BREAKS = re.compile("[\n\x85\u2028\u2029]")

@@ -19,7 +19,7 @@ from nmt.config.data import CorpusConfig, DataConfig
 from nmt.data.filters import Score, letters_of, reason_finder, repaired
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
-from nmt.data.sources.formats import Pair, Read, read_pairs, read_scores, unit_of
+from nmt.data.sources.formats import NumberedPairs, Pair, read_pairs, read_scores, unit_of
 from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
 from nmt.message import Settings
@@ -179,7 +179,7 @@ def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config:
     return "empty side"
 
 
-def _read(files: list[TextFile], config: DataConfig, most: int | None, *, is_reversed: bool) -> Read:
+def _read(files: list[TextFile], config: DataConfig, most: int | None, *, is_reversed: bool) -> NumberedPairs:
     """Yield the first pairs, with their sides exchanged if ``is_reversed``."""
     for number, item in itertools.islice(read_pairs(files, config), most):
         yield number, Pair(item.target, item.source) if is_reversed and isinstance(item, Pair) else item

@@ -1,4 +1,4 @@
-"""Curves of a run: loss, accuracy, BLEU and chrF over training, the learning-rate schedule, the speed of training."""
+"""Figures of a training run: loss, accuracy, BLEU and chrF over training, learning-rate schedule, training speed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import ACCURACY, LOSS, EpochMetrics, Measure, Metrics, StepMetrics, best_of, in_ranges
+from nmt.runs.metrics import ACCURACY, LOSS, EpochMetrics, Measure, Metrics, Quality, StepMetrics, best_of, in_ranges
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
 RING: dict[str, Any] = {
@@ -37,11 +37,11 @@ STAR: dict[str, Any] = {
 }  # fmt: skip
 BOUND: dict[str, Any] = {"color": FAINT_INK, "linestyle": ":", "linewidth": 1.1, "zorder": 1}
 SCHEDULE_POINTS = 1000
-SLOWEST = 4  # times of a step beyond this multiple of the median are at the edge: the first steps, a pause
+SLOWEST = 4  # larger multiples of the median, of the first steps or after a pause, are drawn at the edge of the axis
 
 
 def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
-    """Draw loss or accuracy of training and validation; mark the best epoch and the average of epochs.
+    """Draw loss or accuracy of training and validation by epoch; mark the best epoch and the averaged weights.
 
     Raises:
         NotFoundError: if the run has not finished an epoch.
@@ -49,18 +49,21 @@ def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
     epochs, metric = _finished_epochs(run), measure.label
     axes = add_axes(figure, "epoch", measure.axis)
     numbers = [epoch.epoch for epoch in epochs]
-    for style, (split, name) in enumerate((("validation", "validation"), ("train", "training (with dropout)"))):
+    for number, (split, name) in enumerate((("validation", "validation"), ("train", "training (with dropout)"))):
         values = [getattr(epoch, f"{split}_{metric}") for epoch in epochs]
-        axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
-    best, average = best_of(epochs, run.config().training.best_by) or epochs[-1], run.average()
+        axes.plot(numbers, values, label=name, **curve(number, len(epochs)))
+
+    def mark(words: str, quality: Quality, epoch: int, symbol: dict[str, Any]) -> None:
+        if quality.validation_loss is not None:
+            name = f"{words} (accuracy {quality.validation_accuracy:.3f}, loss {quality.validation_loss:.3f})"
+            axes.plot(epoch, getattr(quality, f"validation_{metric}"), label=name, **symbol)
+
+    best = best_of(epochs, run.config().training.best_by) or epochs[-1]
     axes.axvline(best.epoch, **BOUND)
-    for words, marked, epoch, mark in (
-        (f"best epoch: {best.epoch}", best, best.epoch, RING),
-        *([(f"average of epochs {in_ranges(average.epochs)}", average, average.epochs[-1], STAR)] if average else []),
-    ):
-        if marked.validation_loss is not None:
-            name = f"{words} (accuracy {marked.validation_accuracy:.3f}, loss {marked.validation_loss:.3f})"
-            axes.plot(epoch, getattr(marked, f"validation_{metric}"), label=name, **mark)
+    mark(f"best epoch: {best.epoch}", best, best.epoch, RING)
+    average = run.average()
+    if average:
+        mark(f"average of epochs {in_ranges(average.epochs)}", average, average.epochs[-1], STAR)
     count(axes.xaxis)
     if len(epochs) == 1:
         axes.set_xlim(0, 2)
@@ -68,7 +71,8 @@ def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
     add_title(figure, f"{metric.capitalize()} of training and validation", run_title(run))
 
 
-draw_losses, draw_accuracy = partial(_draw_by_epoch, measure=LOSS), partial(_draw_by_epoch, measure=ACCURACY)
+draw_losses = partial(_draw_by_epoch, measure=LOSS)
+draw_accuracy = partial(_draw_by_epoch, measure=ACCURACY)
 
 
 def draw_bleu(figure: Figure, run: Run) -> None:
@@ -85,12 +89,14 @@ def draw_bleu(figure: Figure, run: Run) -> None:
         points = [(time, epoch) for time, epoch in zip(minutes, epochs, strict=True) if getattr(epoch, key) is not None]
         if not points:
             continue
-        times, scores = [time for time, _ in points], [getattr(epoch, key) for _, epoch in points]
+        times = [time for time, _ in points]
+        scores = [getattr(epoch, key) for _, epoch in points]
         axes.plot(times, scores, label=metric, **curve(number, len(times)))
         best = int(np.argmax(scores))
         name = f"best {metric}: {scores[best]:.1f}, epoch {points[best][1].epoch}"
         axes.plot(times[best], scores[best], label=name, **RING)
-        if average and (score := getattr(average, key)) is not None:
+        score = getattr(average, key, None)
+        if average and score is not None:
             name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {score:.1f}"
             axes.plot(times[-1], score, label=name, **STAR)
     if not axes.get_lines():
@@ -115,7 +121,8 @@ def draw_corpora(figure: Figure, run: Run) -> None:
         raise NotFoundError(f"Run {run.name!r} has no losses by corpus. Validations of several corpora measure them.")
     axes = add_axes(figure, "step", LOSS.axis)
     for number, name in enumerate(records[-1].loss_by_corpus or {}):
-        points = [(record.step, losses[name]) for record in records if name in (losses := record.loss_by_corpus or {})]
+        losses = [(record.step, (record.loss_by_corpus or {}).get(name)) for record in records]
+        points = [(step, loss) for step, loss in losses if loss is not None]
         axes.plot(*zip(*points, strict=True), label=name, **curve(number, len(points)))
     count(axes.xaxis)
     add_legend(figure, *axes.get_legend_handles_labels())
@@ -126,13 +133,13 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     """Draw the learning rate by step; mark the end of the warm-up, the step reached and the last step.
 
     Raises:
-        NotFoundError: if the schedule ends with the run, and no epoch has finished to tell how many steps that takes.
+        NotFoundError: if the schedule ends with the run, whose number of steps is unknown before the first epoch ends.
     """
     config = run.config()
     training, warmup = config.training, config.training.warmup_steps
     epochs = _finished_epochs(run) if ends_with_run(training) else run.epochs()
-    end = epochs[0].step * training.epochs if epochs else 0  # the steps that schedules count, see steps_of_run
-    last = max(end, 2 * warmup)  # far enough to see the rise and the fall
+    end = epochs[0].step * training.epochs if epochs else 0  # number of steps of the schedule, see steps_of_run
+    last = max(end, 2 * warmup)  # the axis shows both the rise and the fall
 
     def rate(step: int) -> float:
         return learning_rate(step, config.model.schedule_width, training, end)
@@ -158,10 +165,10 @@ def draw_schedule(figure: Figure, run: Run) -> None:
 
 
 def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
-    """Return the metrics of the epochs that a run has finished.
+    """Return the metrics of the finished epochs.
 
     Raises:
-        NotFoundError: if it has finished none.
+        NotFoundError: if no epoch has finished.
     """
     epochs = run.epochs()
     if not epochs:
@@ -176,9 +183,10 @@ def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
 
 
 def draw_speed(figure: Figure, run: Run) -> None:
-    """Draw target tokens a second above, the mean time of a step below, both with their medians.
+    """Draw target tokens per second above and the mean time of a step below, both with their medians.
 
-    The points are the records of steps. Runs of earlier versions have no times there; their points are epochs.
+    There is a point for each record of steps. Runs of earlier versions have no times there, so they have a point for
+    each epoch.
 
     Raises:
         NotFoundError: if the run has no record with a time yet.
@@ -216,19 +224,22 @@ def draw_speed(figure: Figure, run: Run) -> None:
 
 
 def intervals(records: Sequence[Metrics]) -> list[tuple[int, float, float]]:
-    """Return the last step of each interval between records, target tokens a second, and milliseconds a step.
+    """Return the last step, target tokens per second, and milliseconds per step of each interval between records.
 
-    A record holds the tokens and seconds of its epoch so far. Steps at the end of an epoch come from its own record.
+    A record holds the tokens and seconds of its epoch so far. The record of an epoch ends the epoch's last interval.
     """
-    found = []
-    step, epoch, tokens, seconds = 0, 0, 0, 0.0  # of the record before
+    measured = []
+    step, epoch = 0, 0  # of the previous record
+    tokens, seconds = 0, 0.0
     for record in records:
         if not isinstance(record, StepMetrics | EpochMetrics) or record.target_tokens is None or record.seconds is None:
             continue
         if record.epoch != epoch:
             epoch, tokens, seconds = record.epoch, 0, 0.0
-        steps, trained, time = record.step - step, record.target_tokens - tokens, record.seconds - seconds
-        if steps > 0 and trained > 0 and time > 0:
-            found.append((record.step, trained / time, 1000 * time / steps))
+        new_steps = record.step - step
+        new_tokens = record.target_tokens - tokens
+        time = record.seconds - seconds
+        if new_steps > 0 and new_tokens > 0 and time > 0:
+            measured.append((record.step, new_tokens / time, 1000 * time / new_steps))
         step, tokens, seconds = record.step, record.target_tokens, record.seconds
-    return found
+    return measured

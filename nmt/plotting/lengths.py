@@ -1,6 +1,6 @@
-"""Lengths of the sentences of a dataset, and the share of padding in its batches.
+"""Figure of the sentence lengths of a dataset, and the share of padding in its batches.
 
-N sentences, B batches.
+Shapes: N sentences, B batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 from nmt.plotting.style import add_legend, add_title, count, curve, style_curves
 
 QUANTILES = (0.5, 0.9, 0.99)
-SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
+SHOWN = 0.998  # least share of the sentences within the axis of lengths
 PERCENT = FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
 MOST_BARS = 60  # of a histogram
 
@@ -27,12 +27,12 @@ def padding_of(
         lengths: tokens of each sentence without bos and eos, int64 [N], by side.
         marks: number of bos and eos of a row, by side.
     """
-    share = {}
+    shares = {}
     for side, counts in lengths.items():
         batches = [np.asarray(counts)[batch] + marks[side] for batch in plan]
-        places = sum(int(rows.max()) * len(rows) for rows in batches)
-        share[side] = 1 - sum(int(rows.sum()) for rows in batches) / places
-    return share
+        padded = sum(int(rows.max()) * len(rows) for rows in batches)
+        shares[side] = 1 - sum(int(rows.sum()) for rows in batches) / padded
+    return shares
 
 
 def draw_lengths(figure: Figure, details: str, lengths: Mapping[str, np.ndarray], unit: str) -> None:
@@ -41,15 +41,15 @@ def draw_lengths(figure: Figure, details: str, lengths: Mapping[str, np.ndarray]
     Args:
         figure: empty figure.
         details: dataset, split, date, padding.
-        lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
-        unit: what a token stands for, such as "words".
+        lengths: tokens of each sentence, int64 [N], N > 0, by name of the side.
+        unit: unit of a token, such as "words".
     """
     add_title(figure, f"Sentence lengths in {unit}", details)
     histogram, cumulative = figure.subplots(1, 2)
     longest = int(max(counts.max() for counts in lengths.values()))
     shown = max(1, int(max(np.quantile(counts, SHOWN) for counts in lengths.values())))
     width = max(1, -(-shown // MOST_BARS))
-    edges = np.arange(0, longest + width + 1, width) - 0.5  # a bar of width 1 is around its length
+    edges = np.arange(0, longest + width + 1, width) - 0.5  # a bar of width 1 is centred on its length
     names = []
     for number, (side, counts) in enumerate(lengths.items()):
         style = curve(number, 2)

@@ -1,7 +1,7 @@
-"""A sentence in figures: its position encoding as a table, its masks, word plus position embeddings of phrases.
+"""Figures of a sentence: its position encoding as a table, its attention masks, its word plus position embeddings.
 
-Shapes: L tokens, padding included, D width. True is masked, as in the lesson; the masks of
-``nmt.models.layers.attention`` are True where attention is allowed.
+Shapes: L tokens, padding included; D width. True means masked, as in the lesson. (The masks of
+``nmt.models.layers.attention`` are True where attention is allowed.)
 """
 
 import string
@@ -21,10 +21,10 @@ from nmt.plotting.sinusoids import FORMULA, Encoding
 
 PADDING = "(pad)"
 MOST_WORDS, MOST_COLUMNS = 32, 16  # of a table
-MASKED, READ = "#3b3b3b", "#f2e8c9"
-MOST_MASKED, MOST_WRITTEN = 40, 16  # tokens of a mask; of a mask with numbers
+MASKED, ATTENDED = "#3b3b3b", "#f2e8c9"
+MOST_MASKED, MOST_WRITTEN = 40, 16  # tokens of a mask, and of a mask whose cells show numbers
 MOST_TOKENS = 256  # of a phrase
-MOST_LABELS = 60  # rows with space for a label
+MOST_LABELS = 60  # rows of a panel that labels every row
 FIRST_ID = 2  # of a word, as in the TextVectorization layer of Keras: 0 is padding, 1 unknown
 LONGEST = 48  # characters of a phrase above its panel
 
@@ -33,10 +33,10 @@ LONGEST = 48  # characters of a phrase above its panel
 
 
 def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) -> None:
-    """Draw a table with a row for each word: position, then the formula and the value of each of D dimensions.
+    """Draw a table with a row for each word: its position, and formula and value of each of D dimensions.
 
     Raises:
-        DataError: without words, or with more words or dimensions than the table has room for.
+        DataError: if there are no words, or more than ``MOST_WORDS`` words or ``MOST_COLUMNS`` dimensions.
     """
     encoding = Encoding(max(1, len(words)), width, base)
     if not 1 <= len(words) <= MOST_WORDS or width > MOST_COLUMNS:
@@ -65,7 +65,7 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
 
 
 def masks(words: int, padding: int) -> dict[str, np.ndarray]:
-    """Return the masks of a sentence of W words and P tokens of padding, by name: of each query to each key, [L, L]."""
+    """Return the masks of a sentence of W words and P tokens of padding, by name, bool [query L, key L], L = W + P."""
     length = words + padding
     is_padding = np.broadcast_to(np.arange(length) >= words, (length, length))
     is_ahead = np.arange(length)[None, :] > np.arange(length)[:, None]
@@ -77,27 +77,26 @@ def masks(words: int, padding: int) -> dict[str, np.ndarray]:
 
 
 def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
-    """Draw the three masks of a sentence and P tokens of padding as matrices, with tokens as labels.
+    """Draw the three masks of a sentence with P tokens of padding as matrices, with tokens as labels.
 
     Raises:
-        DataError: without words, or with more tokens than a figure has room for.
+        DataError: if there are no words, or more than ``MOST_MASKED`` tokens.
     """
     length = len(words) + padding
     if not words or length > MOST_MASKED:
         raise DataError(
-            f"The sentence has {len(words)} words and {padding} of padding. Masks are drawn of a word at least and of "
-            f"{MOST_MASKED} tokens at most. Give another sentence, or less --pad."
+            f"The sentence has {len(words)} words and {padding} tokens of padding. Masks are drawn for at least one "
+            f"word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller --pad."
         )
     tokens = [*words, *[PADDING] * padding]
-    found = masks(len(words), padding)
     side = float(np.clip(0.42 * length, 2.6, 8.0))
     size = float(np.clip(0.42 * side * style.POINTS / length, 3, 10))
-    longest = max(len(style.token_label(token)) for token in tokens) * size / style.POINTS  # in inches, at 0.6 an em
+    longest = max(len(style.token_label(token)) for token in tokens) * size / style.POINTS  # in ems, as inches
     figure.set_size_inches(3 * side + 1.2 + 0.6 * longest, side + 1.7 + 0.45 * longest)
     style.add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
     panels = figure.subplots(1, 3, sharey=True)
-    for axes, (name, mask) in zip(panels, found.items(), strict=True):
-        image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
+    for axes, (name, mask) in zip(panels, masks(len(words), padding).items(), strict=True):
+        image = axes.imshow(mask, cmap=ListedColormap([ATTENDED, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:
             style.write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
         style.label(axes, name, "query: the token that attends" if axes is panels[0] else "")
@@ -110,9 +109,8 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
         style.label_rows(axes, tokens, size)
         axes.label_outer()
         axes.tick_params(axis="x", labeltop=True)
-    style.add_legend(
-        figure, [Patch(color=MASKED), Patch(color=READ)], ["1: masked, gets no attention", "0: attended to"]
-    )
+    patches = [Patch(color=MASKED), Patch(color=ATTENDED)]
+    style.add_legend(figure, patches, ["1: masked, gets no attention", "0: attended to"])
 
 
 # --- embeddings
@@ -125,18 +123,18 @@ class Embedded(NamedTuple):
     tokens: list[str]
     """Token of each row [L]."""
     values: np.ndarray
-    """Float32 [L, D]."""
+    """Embedding of each token, float32 [L, D]."""
 
 
 def words_of(phrase: str) -> list[str]:
-    """Return the words of a phrase in lower case without punctuation, as the lesson's text layer cuts it."""
+    """Return the words of a phrase in lower case without punctuation, as the lesson's text layer splits it."""
     return phrase.lower().translate(dict.fromkeys(map(ord, string.punctuation))).split()
 
 
 def word_ids(phrases: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return ids for the words of all phrases, from ``FIRST_ID``: frequent words first, equally frequent ones from z.
+    """Return ids for the words of all phrases, from ``FIRST_ID`` on, in the order of Keras's TextVectorization layer.
 
-    The order is that of the TextVectorization layer of Keras.
+    Frequent words come first; equally frequent words are in reverse alphabetical order.
     """
     counts = Counter(word for words in phrases for word in words)
     ranked = sorted(counts, key=lambda word: (counts[word], word), reverse=True)
@@ -144,40 +142,43 @@ def word_ids(phrases: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def fixed_embeddings(phrases: Sequence[str], length: int | None, width: int, base: float) -> list[Embedded]:
-    """Return the sum of two sinusoidal encodings for each token of phrases: that of its id, that of its position.
+    """Return the lesson's untrained embeddings: the sum of the sinusoidal encodings of each token's id and position.
 
     Args:
         phrases: raw phrases.
-        length: L, with padding of id 0 after a shorter phrase; None: that of the longest phrase.
+        length: L, with padding of id 0 after a shorter phrase; None: the length of the longest phrase.
         width: D.
         base: base of both encodings.
 
     Raises:
-        DataError: for a phrase without words, or with more than fit.
-        NmtError: for an encoding that does not exist.
+        DataError: for a phrase without words, or with more than L or ``MOST_TOKENS``.
+        NmtError: for an encoding that does not exist (see ``Encoding``).
     """
-    cut = [words_of(phrase) for phrase in phrases]
-    for phrase, words in zip(phrases, cut, strict=True):
+    split = [words_of(phrase) for phrase in phrases]
+    for phrase, words in zip(phrases, split, strict=True):
         check_length(phrase, len(words), length)
-    ids = word_ids(cut)
-    rows = length or max(map(len, cut))
+    ids = word_ids(split)
+    rows = length or max(map(len, split))
     positions = Encoding(rows, width, base).matrix()
     table = sinusoidal_encoding(FIRST_ID + len(ids), width, base)
-    padded = [words + [PADDING] * (rows - len(words)) for words in cut]
-    values = [table[[ids.get(word, 0) for word in words]] + positions for words in padded]
-    return [Embedded(*parts) for parts in zip(phrases, padded, values, strict=True)]
+    embedded = []
+    for phrase, words in zip(phrases, split, strict=True):
+        tokens = words + [PADDING] * (rows - len(words))
+        values = table[[ids.get(token, 0) for token in tokens]] + positions
+        embedded.append(Embedded(phrase, tokens, values))
+    return embedded
 
 
 def check_length(phrase: str, tokens: int, length: int | None) -> None:
-    """Refuse a phrase without tokens, or with more than ``length`` or a figure allow.
+    """Check that a phrase has from 1 to ``length`` tokens, and at most ``MOST_TOKENS``.
 
     Raises:
-        DataError: names the phrase.
+        DataError: if it does not; names the phrase.
     """
     most = min(MOST_TOKENS, length or MOST_TOKENS)
     if not 1 <= tokens <= most:
         raise DataError(
-            f"Phrase {phrase[:60]!r} has {tokens} tokens. Phrases of 1 to {most} tokens are drawn here. Give another "
+            f"Phrase {phrase[:60]!r} has {tokens} tokens. The figure draws phrases of 1 to {most} tokens. Give another "
             "phrase, or another --length."
         )
 
@@ -187,7 +188,7 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
 
     Args:
         figure: empty figure.
-        rows: name of a kind of embedding, and the embedding of each phrase.
+        rows: name of each kind of embedding, such as "learned", and its embedding of each phrase.
         details: line below the title.
     """
     longest = max(len(embedded.tokens) for _, row in rows for embedded in row)

@@ -1,7 +1,7 @@
-"""Style of all figures: empty figures, colours, curves, titles, legends, colour bars, tokens as labels; files.
+"""Style of all figures (colours, curves, titles, legends, colour bars, tokens as labels), and how they are saved.
 
-Colours are those of Okabe and Ito 2008, for colour-blind readers. Curves also differ by marker and by line, so that a
-figure is readable in grey. Text that a user named, such as a run, is never read as a formula.
+The colours are from Okabe and Ito 2008, for colour-blind readers. Curves also differ by marker and by line, so that a
+figure can be read in grey. Names that users chose, such as the name of a run, are never read as formulas.
 """
 
 import math
@@ -42,31 +42,31 @@ COLORS = (BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE)  # without yellow
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">")
 LINES = ("-", "--", ":", "-.")
 INK, FAINT_INK = "#222222", "#555555"
-MANY = 60  # points of a curve, which is drawn finer then
+MANY = 60  # points; a curve with more is drawn thinner
 MOST_MARKERS = 24  # of a curve; more would hide its line
 
 # The README shows 8 inches as 960 pixels; in a paper's column of 6 inches, 9 points are 7 points.
 WIDTH, HEIGHT, DPI = 8.0, 5.0, 120  # inches, inches, pixels to the inch
 PADDING = 0.1  # inches around axes
-LARGEST_SIDE = 60.0  # inches; more is no figure that a person reads
+LARGEST_SIDE = 60.0  # inches; nobody reads a larger figure
 HEADING, TEXT, SMALL = 13.0, 10.0, 9.0  # points
 POINTS = 72  # to the inch
 MARGIN = 0.12  # inches around the title
 LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 300, 50, 24  # characters of a line of a title, of a name, of a token
-USUAL_ROWS, LEGEND_ROW = 3, 1.75 * SMALL / POINTS  # rows of a legend; height of a row in inches
+USUAL_ROWS, LEGEND_ROW = 3, 1.75 * SMALL / POINTS  # rows of a legend in a figure of usual height; height of a row
 
-VALUES, SIMILARITIES = "cividis", "gray"  # maps from dark to light, which can be read in grey
-DENSE = 300  # rows or columns from which on cells may be narrower than pixels
+VALUES, SIMILARITIES = "cividis", "gray"  # colour maps from dark to light, which can be read in grey
+DENSE = 300  # rows or columns; in a larger matrix a cell may be narrower than a pixel
 FEW_TICKS = 8  # of a matrix
-LIGHT = 0.47  # mean of red, green and blue, from which black text is easier to read than white
+LIGHT = 0.47  # mean of red, green and blue; on a lighter cell, black text is easier to read than white text
 
-FONTS = {  # with East Asian characters, beside the font that comes with matplotlib
+FONTS = {  # fonts with East Asian characters, used in addition to the font that comes with matplotlib
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Zen Hei",
     "WenQuanYi Micro Hei", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Hiragino Sans", "PingFang SC",
     "Arial Unicode MS",
 }  # fmt: skip
 PROGRAM = "nmt plot"
-# Suffixes of figures, and what a file says of itself. Dates are left out, so that equal figures are equal files.
+# Metadata in a file, by suffix. It holds no date, so that equal figures are equal files.
 METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": PROGRAM},
     ".svg": {"Creator": PROGRAM, "Date": None},
@@ -84,14 +84,14 @@ def empty_figure() -> Figure:
 
 
 def curve(number: int, points: int = 1) -> dict[str, Any]:
-    """Return the keywords of ``Axes.plot`` for curve ``number`` from 0, with K ``points``.
+    """Return the keywords of ``Axes.plot`` for curve ``number``, counted from 0, with K ``points``.
 
-    Up to 36 curves differ by marker and line, 252 by colour too. A curve of many points has markers at every n-th of
-    them, counted from the last, at most ``MOST_MARKERS``.
+    Up to 36 curves differ by marker and line, up to 252 if the colour counts too. A curve of many points has a marker
+    at every n-th point, counted from the last, and at most ``MOST_MARKERS`` markers.
     """
-    every, color = max(1, -(-points // MOST_MARKERS)), COLORS[number % len(COLORS)]
+    every = max(1, -(-points // MOST_MARKERS))
     return {
-        "color": color,
+        "color": COLORS[number % len(COLORS)],
         "marker": MARKERS[number % len(MARKERS)],
         "linestyle": LINES[number % len(LINES)],
         "linewidth": 1.8 if points <= MANY else 1.2,
@@ -103,14 +103,14 @@ def curve(number: int, points: int = 1) -> dict[str, Any]:
 
 
 def add_axes(figure: Figure, x_label: str, y_label: str) -> Axes:
-    """Add axes for curves, with labels."""
+    """Return new axes for curves, with labels."""
     axes = figure.add_subplot()
     style_curves(axes, x_label, y_label)
     return axes
 
 
 def style_curves(axes: Axes, x_label: str = "", y_label: str = "", title: str = "", size: float = TEXT) -> None:
-    """Give axes labels, a title at the left, a faint grid, and no frame above and to the right."""
+    """Give axes labels, a title at the left, a faint grid, and a frame without its upper and right sides."""
     label(axes, x_label, y_label, title, size)
     axes.grid(alpha=0.25)
     axes.set_axisbelow(True)
@@ -120,15 +120,15 @@ def style_curves(axes: Axes, x_label: str = "", y_label: str = "", title: str = 
 
 
 def label(axes: Axes, x_label: str = "", y_label: str = "", title: str = "", size: float = TEXT) -> None:
-    """Give axes labels, and a title at the left above them. The text may be of a user."""
+    """Give axes labels, and a title above them at the left. The title may contain text of a user."""
     axes.set_xlabel(x_label, fontsize=TEXT, color=INK)
     axes.set_ylabel(y_label, fontsize=TEXT, color=INK)
-    as_written(axes.set_title(title, loc="left", fontsize=size, color=INK))
+    show_literally(axes.set_title(title, loc="left", fontsize=size, color=INK))
     axes.tick_params(labelsize=SMALL, labelcolor=INK)
 
 
 def count(axis: Axis, most: int = 10) -> None:
-    """Give an axis that counts, such as epochs, whole numbers with commas, at most ``most`` + 1 of them."""
+    """Give an axis of counts, such as epochs, at most ``most`` + 1 ticks at whole numbers, written with commas."""
     axis.set_major_locator(MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
@@ -137,21 +137,21 @@ def count(axis: Axis, most: int = 10) -> None:
 
 
 def run_title(run: "Run") -> str:
-    """Return what a title says of a run: its name, its dataset, and the date of its last training."""
+    """Return name, dataset and date of the last training of a run, for a title."""
     return f"run {run.name} · data {dataset_of(run)[0]} · {last_training(run)}"
 
 
 def last_training(run: "Run") -> str:
-    """Return the date at which a run last wrote metrics, such as 2026-01-31; without metrics, its configuration."""
+    """Return the date when a run last wrote its metrics (without metrics, its configuration), such as 2026-01-31."""
     path = run.metrics_path if run.metrics_path.exists() else run.config_path
     return datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
 
 
 def dataset_of(run: "Run") -> tuple[str, str]:
-    """Return the name of the dataset that a run was trained on, and when that was prepared, as far as the run says.
+    """Return name and preparation time of the dataset that a run was trained on; "unknown" or "" if not recorded.
 
     Raises:
-        DataError: if its copy of the dataset's manifest is damaged.
+        DataError: if the run's copy of the dataset's manifest is damaged.
     """
     if run.dataset_path.exists():
         match read_json(run.dataset_path, "A dataset's manifest"):
@@ -161,43 +161,42 @@ def dataset_of(run: "Run") -> tuple[str, str]:
 
 
 def add_title(figure: Figure, heading: str, details: str) -> None:
-    """Write a title at the top left: what the figure shows, and below it run, data and date.
+    """Write a title at the top left: the content of the figure, and below it run, data and date.
 
-    Lines that are wider than the figure wrap, and long names are cut. Axes that the layout of the figure places keep
-    below the title.
+    Lines that are wider than the figure wrap, and long names are cut. The layout places axes below the title.
 
     Args:
-        figure: figure of its final size.
-        heading: content of the figure in some words.
-        details: where its numbers come from, such as ``run_title(run)``.
+        figure: figure in its final size.
+        heading: content of the figure in a few words.
+        details: origin of its numbers, such as ``run_title(run)``.
     """
     top = MARGIN
     for text, size, weight, color in ((heading, HEADING, "bold", INK), (details, SMALL, "normal", FAINT_INK)):
         words = [shortened(word, LONGEST_NAME) for word in text.split(" ")]
         above = ScaledTranslation(MARGIN, -top, figure.dpi_scale_trans)
-        written = figure.text(
+        title = figure.text(
             0, 1, shortened(" ".join(words), LONGEST_TITLE), transform=figure.transFigure + above, fontsize=size,
             fontweight=weight, color=color, verticalalignment="top", linespacing=1.25, wrap=True, in_layout=False,
         )  # fmt: skip
-        as_written(written)
+        show_literally(title)
         with missing_characters_as_boxes():
-            top += written.get_window_extent().height / figure.dpi + 0.06
+            top += title.get_window_extent().height / figure.dpi + 0.06
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=(0, 0, 1, 1 - (top + 0.04) / figure.get_figheight()))
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> Legend:
-    """Write a legend below the axes, with as many columns as its names allow.
+    """Return a new legend below the axes, with as many columns as its names allow.
 
-    A figure with a long legend becomes higher, so call it before ``add_title``.
+    A long legend makes the figure higher, so call this before ``add_title``.
     """
     for columns in range(min(len(names), 6), 0, -1):
         legend = figure.legend(
             handles, names, loc="outside lower left", ncols=columns, frameon=False, fontsize=SMALL, handlelength=3.5,
             labelcolor=INK, labelspacing=0.65,
         )  # fmt: skip
-        as_written(*legend.get_texts())
+        show_literally(*legend.get_texts())
         with missing_characters_as_boxes():
             if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
                 break
@@ -211,7 +210,7 @@ def add_legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) 
 
 
 def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: Any = VALUES) -> AxesImage:
-    """Draw a matrix as an image with integer ticks, row 0 at the top; its cells are not square.
+    """Draw a matrix as an image that fills the axes, with row 0 at the top and integer ticks, and return the image.
 
     Args:
         axes: empty axes.
@@ -222,8 +221,8 @@ def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], col
     rows, columns = matrix.shape
     is_dense = max(rows, columns) >= DENSE
     if is_dense:
-        # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have. The average
-        # goes over the cells of both axes, so those of the other axis are drawn as several equal ones.
+        # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have. Averaging
+        # applies to both axes, so a short axis first gets several copies of each cell.
         matrix = np.repeat(np.repeat(matrix, math.ceil(DENSE / rows), axis=0), math.ceil(DENSE / columns), axis=1)
     image = axes.imshow(
         matrix, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="auto" if is_dense else "nearest",
@@ -235,26 +234,26 @@ def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], col
 
 
 def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], size: float) -> None:
-    """Write a text into each cell of an image, in white on dark cells and in black on light ones."""
+    """Write a text into each cell of an image, in white on dark cells and in black on light cells."""
     colors = image.to_rgba(np.asarray(image.get_array()))
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
             color = "black" if colors[row, column, :3].mean() > LIGHT else "white"
-            # The layout would measure each text several times, and it is inside the axes.
+            # in_layout=False saves time: the layout would measure every text, although it lies inside the axes.
             axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color, in_layout=False)
 
 
 def add_bar(figure: Figure, colors: ScalarMappable, axes: Any, label: str, **options: Any) -> None:
-    """Add the colour bar of an image beside its axes; ``options`` are those of ``Figure.colorbar``."""
+    """Add the colour bar of an image beside its axes; ``options`` are keywords of ``Figure.colorbar``."""
     bar = figure.colorbar(colors, ax=axes, **{"ticks": MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])} | options)
     bar.set_label(label, fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, labelcolor=INK)
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most ``longest`` characters: the middle of a longer text becomes an ellipsis.
+    """Return a text cut to at most ``longest`` characters, with an ellipsis in place of its middle.
 
-    The ends of names tell them apart, as in ``checkpoints/base`` and ``checkpoints/wide``.
+    Names usually differ at their ends, as in ``checkpoints/base`` and ``checkpoints/wide``.
     """
     if len(text) <= longest:
         return text
@@ -268,23 +267,24 @@ def token_label(token: str) -> str:
 
 def label_rows(axes: Axes, tokens: Sequence[str], size: float = SMALL, every: int = 1) -> None:
     """Label every n-th row of a matrix with its token."""
-    shown = range(0, len(tokens), every)
-    axes.set_yticks(shown, [token_label(tokens[place]) for place in shown], fontsize=size)
+    rows = range(0, len(tokens), every)
+    axes.set_yticks(rows, [token_label(tokens[row]) for row in rows], fontsize=size)
     axes.tick_params(axis="y", length=2)
-    as_written(*axes.get_yticklabels())
+    show_literally(*axes.get_yticklabels())
 
 
 def label_columns(axes: Axes, tokens: Sequence[str], size: float = SMALL, every: int = 1, turn: int = 45) -> None:
-    """Label every n-th column of a matrix with its token, above it, turned by some degrees."""
-    shown = range(0, len(tokens), every)
+    """Label every n-th column of a matrix with its token, above the matrix and turned by ``turn`` degrees."""
+    columns = range(0, len(tokens), every)
+    labels = [token_label(tokens[column]) for column in columns]
     slanted: dict[str, Any] = {"rotation_mode": "anchor", "horizontalalignment": "left"} if turn == 45 else {}
-    axes.set_xticks(shown, [token_label(tokens[place]) for place in shown], fontsize=size, rotation=turn, **slanted)
+    axes.set_xticks(columns, labels, fontsize=size, rotation=turn, **slanted)
     axes.tick_params(axis="x", length=2, top=True, labeltop=True, bottom=False, labelbottom=False)
-    as_written(*axes.get_xticklabels())
+    show_literally(*axes.get_xticklabels())
 
 
-def as_written(*texts: Text) -> None:
-    """Show texts as a user wrote them: "$" begins no formula, and East Asian characters have a font if there is one."""
+def show_literally(*texts: Text) -> None:
+    """Show texts as the user wrote them: "$" begins no formula, and installed fonts show East Asian characters."""
     for text in texts:
         text.set_parse_math(False)
         text.set_fontfamily(["DejaVu Sans", *sorted(FONTS.intersection(font_manager.get_font_names()))])
@@ -292,7 +292,7 @@ def as_written(*texts: Text) -> None:
 
 @contextmanager
 def missing_characters_as_boxes() -> Iterator[None]:
-    """Draw a box for a character that no font has, without a warning for each."""
+    """Silence the warnings about characters that no font has; matplotlib draws boxes for them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
@@ -328,10 +328,10 @@ def _is_figure(path: Path) -> bool:
 
 
 def save(figure: Figure, output: OutputFile) -> None:
-    """Write a figure in the format that the suffix of its file names; text stays text.
+    """Write a figure in the format that the suffix of its file names. Text remains text, so that it can be searched.
 
     Raises:
-        NmtError: for a figure that is too large.
+        NmtError: if the figure is too large.
         ConflictError, DiskError: as ``OutputFile.writing``.
     """
     width, height = figure.get_size_inches()

@@ -1,4 +1,4 @@
-"""Figures of what a run learned: its position embeddings, phrases as its encoder reads them. Loads no TensorFlow.
+"""Figures of a run's trained embeddings of words and positions, and readers of its weights. Loads no TensorFlow.
 
 Shapes: V ids of a vocabulary, L positions or tokens, D width of an embedding.
 """
@@ -23,14 +23,14 @@ from nmt.storage.arrays import Arrays, read_arrays
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
-BYTE = re.compile("<0x[0-9A-F]{2}>")  # piece that stands for a byte rather than for text
-SINUSOIDAL_POSITIONS = 100  # positions drawn of the formula, which has no last one
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # a piece that stands for a byte rather than for text
+SINUSOIDAL_POSITIONS = 100  # number of positions in a figure of sinusoids, which have no end
 
 Side = Literal["source", "target"]
 
 
 class Weights(NamedTuple):
-    """Weights of a run, and where they are from."""
+    """Weights read from a file of a run."""
 
     run: Run
     config: Config
@@ -43,10 +43,10 @@ class Weights(NamedTuple):
         return f"{run_title(self.run)} · {'epoch ' if isinstance(self.weights_id, int) else ''}{self.weights_id}"
 
     def array(self, *names: str) -> np.ndarray:
-        """Return the first array that the file holds under one of these names.
+        """Return the array with the first of these names that the file holds.
 
         Raises:
-            DataError: if it holds none.
+            DataError: if the file holds none of them.
         """
         for name in names:
             if name in self.arrays:
@@ -58,7 +58,7 @@ class Weights(NamedTuple):
 
 
 def read_weights(run: Run, epoch: str | None = None) -> Weights:
-    """Return the weights that ``nmt translate`` takes for ``--epoch``.
+    """Return the weights that ``nmt translate --epoch`` would use.
 
     Raises:
         NotFoundError: if the run has no such weights.
@@ -69,10 +69,10 @@ def read_weights(run: Run, epoch: str | None = None) -> Weights:
 
 
 def transformer(run: Run, config: Config) -> TransformerConfig:
-    """Return the section model of a Transformer.
+    """Return the model section of a run's configuration, which must be a Transformer's.
 
     Raises:
-        NotFoundError: for a model without position embedding.
+        NotFoundError: for another architecture, which has no position embedding.
     """
     if not isinstance(config.model, TransformerConfig):
         raise NotFoundError(
@@ -83,7 +83,7 @@ def transformer(run: Run, config: Config) -> TransformerConfig:
 
 
 class Vocabulary(NamedTuple):
-    """Ids of a side with their trained vectors."""
+    """Vocabulary of a side with its trained word embeddings."""
 
     tokenizer: Tokenizer
     pieces: list[str]
@@ -92,46 +92,46 @@ class Vocabulary(NamedTuple):
     """Word embedding, float32 [V, D]."""
 
     def words(self) -> list[int]:
-        """Return the ids of pieces of text, most frequent first: neither special ids nor bytes."""
+        """Return the ids that stand for text, most frequent first, without special ids and bytes."""
         return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not BYTE.fullmatch(piece)]
 
 
 def read_vocabulary(weights: Weights, side: Side) -> Vocabulary:
-    """Return the tokens of a side with their vectors.
+    """Return the vocabulary of a side with its word embeddings.
 
     Raises:
-        NotFoundError: for fixed word embeddings.
-        DataError: if the files of the run do not fit each other.
+        NotFoundError: if the word embeddings are not trained.
+        DataError: if weights and tokenizer have different numbers of ids.
     """
     model = weights.config.model
     if isinstance(model, TransformerConfig) and model.word_embedding == "sinusoidal":
         raise NotFoundError(
             f"Run {weights.run.name!r} has fixed word embeddings (model.word_embedding: sinusoidal), which training "
-            "leaves as they are. Choose a run with trained ones."
+            "does not change. Choose a run with trained word embeddings."
         )
     tokenizer = load_tokenizer(weights.run.tokenizer_path(side))
     vectors = weights.array(f"{side}_embedding/matrix", "embedding/matrix")
     if len(vectors) != tokenizer.size:
         raise DataError(
-            f"{weights.run.weights_path(weights.weights_id)} has {len(vectors):,} word embeddings, and "
-            f"{weights.run.tokenizer_path(side)} has {tokenizer.size:,} ids. Restore a copy of the one that is not of "
-            f"run {weights.run.name!r}."
+            f"{weights.run.weights_path(weights.weights_id)} has {len(vectors):,} word embeddings, but "
+            f"{weights.run.tokenizer_path(side)} has {tokenizer.size:,} ids. The two files must be of the same run. "
+            f"Restore the file that does not belong to run {weights.run.name!r}."
         )
     return Vocabulary(tokenizer, tokenizer.pieces(range(tokenizer.size)), vectors)
 
 
 def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Vocabulary) -> list[Embedded]:
-    """Return what the encoder of a Transformer reads of phrases: scaled word embedding plus position embedding.
+    """Return the input of a Transformer's encoder for phrases: scaled word embeddings plus position embeddings.
 
-    Rotary positions add nothing here: they turn queries and keys.
+    Rotary positions add nothing here, since they turn queries and keys.
 
     Raises:
-        DataError: for a phrase without tokens, or with more than fit.
+        DataError: for a phrase without tokens, or with more tokens than the model reads.
     """
     model = transformer(weights.run, weights.config)
     longest = None if model.limits.source is None else model.limits.source - 1 - int(model.reads_bos)
     factor = model.d_model**0.5 if model.scale_embeddings else 1.0
-    found = []
+    embedded = []
     for phrase in phrases:
         ids = vocabulary.tokenizer.encode(phrase)
         check_length(phrase, len(ids), longest)
@@ -141,16 +141,16 @@ def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Voc
             values = values + weights.array("source_positions/matrix")[: len(ids)]
         elif model.positions == "sinusoidal":
             values = values + sinusoidal_encoding(len(ids), model.d_model, model.position_base)
-        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), values))
-    return found
+        embedded.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), values))
+    return embedded
 
 
 def draw_positions(figure: Figure, run: Run) -> None:
-    """Draw the matrix of positions and dimensions, and the cosine of any two positions beside it.
+    """Draw the position embeddings of a run as an image, and the cosines of all pairs of positions beside it.
 
-    Learned embeddings of encoder and decoder have a row of panels each; sinusoids are the same on both sides. Those of
-    rotary positions are sines and cosines of the angles that turn a head, and the cosine of two positions the score of
-    equal vectors at both. More than ``MAX_SIMILAR`` positions are not drawn.
+    Learned embeddings have a row of panels for the encoder and another for the decoder. Sinusoids are the same in both.
+    For rotary positions, the figure shows sines and cosines of the angles by which a head is turned; a cosine is then
+    the score of two equal vectors at these positions. At most ``MAX_SIMILAR`` positions are drawn.
 
     Raises:
         NotFoundError: for a model without position embedding, and for learned positions of a run without weights.
@@ -173,7 +173,8 @@ def draw_positions(figure: Figure, run: Run) -> None:
     add_title(figure, f"{model.positions.capitalize()} position embedding", details)
     panels = figure.subplots(len(matrices), 2, squeeze=False, width_ratios=[1.25, 1])
     for (name, matrix), (left, right) in zip(matrices.items(), panels, strict=True):
-        bound, similarity = float(np.abs(matrix).max()), cosines(matrix)
+        bound = float(np.abs(matrix).max())
+        similarity = cosines(matrix)
         limits = min(0.0, float(similarity.min())), 1
         for axes, image, value in (
             (left, show_matrix(left, matrix, (-bound, bound)), "value"),

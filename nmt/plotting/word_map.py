@@ -1,8 +1,9 @@
-"""Two-dimensional map of word embeddings with nearest neighbours by cosine.
+"""Figures that map word embeddings to two dimensions, with nearest neighbours by cosine.
 
 Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,34 +23,34 @@ from nmt.storage.names import did_you_mean
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, UNK
 
 FEWEST = 3  # words of a map
-COLUMN_WIDTH, COLUMN_LINES = 1.75, 36  # of the list: inches, lines
+COLUMN_WIDTH, COLUMN_LINES = 1.75, 36  # inches and lines of a column of the list of neighbours
 PLACES = [(across, up) for up in (0, 1, -1) for across in (1, -1)] + [(0, 1), (0, -1)]
-"""Places of a label around its point, best first: to the right or left, above or below."""
+"""Positions of a label around its point, best first: 1 is right or above, -1 is left or below."""
 HORIZONTAL, VERTICAL = {1: "left", 0: "center", -1: "right"}, {1: "bottom", 0: "center", -1: "top"}
 HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
 def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> dict[int, float]:
-    """Return the N words of ``among`` that are nearest to a word, with their cosines, nearest first.
+    """Return the N words of ``among`` with the highest cosine to another word, and their cosines, highest first.
 
-    Equally near ones are in the order of ``among``. The word itself is none of them.
+    Words with equal cosines are in the order of ``among``.
     """
-    ids = np.array([other for other in among if other != id_], int)
-    similar = unit_rows(vectors[ids]) @ unit_rows(vectors[[id_]])[0]
-    order = np.argsort(-similar, kind="stable")[:count]
-    return {int(ids[place]): float(similar[place]) for place in order}
+    ids = np.array([candidate for candidate in among if candidate != id_], int)
+    similarities = unit_rows(vectors[ids]) @ unit_rows(vectors[[id_]])[0]
+    order = np.argsort(-similarities, kind="stable")[:count]
+    return {int(ids[index]): float(similarities[index]) for index in order}
 
 
 def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors on their two principal components, by the singular value decomposition (PCA).
+    """Project vectors on their two principal components (PCA), by the singular value decomposition.
 
-    The vectors are divided by their length, so that distances on the map follow cosines.
+    The vectors are first divided by their length, so that distances on the map follow cosines.
 
     Args:
         vectors: float [K, D], K > 1.
 
     Returns:
-        Coordinates, float [K, 2], and the share of the variance of each component, float [2].
+        Coordinates, float [K, 2], and the share of the variance that each component explains, float [2].
     """
     rows = unit_rows(vectors).astype(np.float64)
     rows -= rows.mean(axis=0)
@@ -64,29 +65,33 @@ def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[int]:
-    """Return the id of each word of the user.
+    """Return the ids of words that a user gave, without repetition.
 
     Raises:
-        NotFoundError: for a word that is no token of the vocabulary; says what it consists of, or a similar token.
+        NotFoundError: for a word that is not a token of the vocabulary; names its pieces, or a similar token.
     """
-    found = []
+    word_ids = []
     for word in words:
         ids = vocabulary.tokenizer.encode(word)
         if len(ids) == 1 and ids[0] >= FIRST_WORD:
-            found.append(ids[0])
+            word_ids.append(ids[0])
         elif word in vocabulary.pieces[FIRST_WORD:]:
-            found.append(vocabulary.pieces.index(word, FIRST_WORD))
+            word_ids.append(vocabulary.pieces.index(word, FIRST_WORD))
         else:
             known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
-            name, similar = f"{word[:60]!r} is no token of the {side} vocabulary", did_you_mean(word, known)
-            similar = similar or ", and training has not seen it"
-            pieces = "" if UNK in ids else f". Its pieces are: {' '.join(vocabulary.tokenizer.pieces(ids)[:12])}"
-            raise NotFoundError(f"{name}{pieces or similar}. Only tokens have an embedding of their own. Give another.")
-    return list(dict.fromkeys(found))
+            if UNK in ids:
+                hint = did_you_mean(word, known) or ", and training has not seen it"
+            else:
+                hint = f". Its pieces are: {' '.join(vocabulary.tokenizer.pieces(ids)[:12])}"
+            raise NotFoundError(
+                f"{word[:60]!r} is not a token of the {side} vocabulary{hint}. Only tokens have an embedding of their "
+                "own. Give another word."
+            )
+    return list(dict.fromkeys(word_ids))
 
 
 def token_name(vocabulary: Vocabulary, id_: int) -> str:
-    """Return a token as a label: without its mark of a space, and with a hyphen before a subword within a word."""
+    """Return a token as a label: without its mark of a space, or with a hyphen if it is a subword within a word."""
     piece = vocabulary.pieces[id_]
     if vocabulary.tokenizer.unit == "subwords" and piece[0].isalpha():
         return f"-{style.token_label(piece)}"
@@ -94,10 +99,10 @@ def token_name(vocabulary: Vocabulary, id_: int) -> str:
 
 
 def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
-    """Draw the map of the K most frequent words. Lines join words that are nearest to each other.
+    """Draw a map of the K most frequent words. Lines join pairs of words that are nearest neighbours of each other.
 
     Raises:
-        DataError: for a vocabulary with too few words.
+        DataError: for a vocabulary of fewer than ``FEWEST`` words.
     """
     ids = vocabulary.words()[:count]
     figure.set_size_inches(10, 8)
@@ -111,66 +116,66 @@ def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: s
 
 
 def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
-    """Return the pairs of rows (i, j), i < j, each of which is the nearest to the other by cosine."""
-    similar = cosines(vectors)
-    np.fill_diagonal(similar, -np.inf)
-    nearest = similar.argmax(axis=1)
+    """Return the pairs of rows (i, j), i < j, that are nearest neighbours of each other by cosine."""
+    similarities = cosines(vectors)
+    np.fill_diagonal(similarities, -np.inf)
+    nearest = similarities.argmax(axis=1)
     return [(first, int(second)) for first, second in enumerate(nearest) if nearest[second] == first < second]
 
 
 def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], count: int, details: str) -> None:
-    """Draw the map of given words, by id, and their N nearest neighbours; list these with their cosines.
+    """Draw a map of given words, by id, and their N nearest neighbours; list the neighbours with their cosines.
 
     Raises:
-        DataError: for a vocabulary with too few words.
+        DataError: for fewer than ``FEWEST`` words on the map.
     """
     among = vocabulary.words()
-    near = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
-    ids = list(dict.fromkeys([*given, *(id_ for found in near.values() for id_ in found)]))
-    columns = math.ceil(len(near) * (count + 2) / COLUMN_LINES)
+    neighborhoods = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
+    ids = list(dict.fromkeys([*given, *itertools.chain(*neighborhoods.values())]))
+    columns = math.ceil(len(neighborhoods) * (count + 2) / COLUMN_LINES)
     figure.set_size_inches(8.4 + COLUMN_WIDTH * columns, 7.6)
     style.add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
     axes, points = _add_map(figure, vocabulary, ids)
-    place = dict(zip(ids, points, strict=True))
+    point_of = dict(zip(ids, points, strict=True))
     markers = {}
-    for number, (id_, found) in enumerate(near.items()):
+    for number, (id_, nearest) in enumerate(neighborhoods.items()):
         color, marker = style.COLORS[number % len(style.COLORS)], style.MARKERS[number % len(style.MARKERS)]
-        look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
-        for neighbor in found:
-            ends = np.array([place[id_], place[neighbor]])
+        appearance: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
+        for neighbor in nearest:
+            ends = np.array([point_of[id_], point_of[neighbor]])
             axes.plot(*ends.T, color=color, linewidth=0.8, alpha=0.6, zorder=0.9)
-            if neighbor not in near:
-                axes.plot(*ends[1:].T, **look, markersize=4, markeredgewidth=0)
-        (markers[id_],) = axes.plot(*place[id_], **look, markersize=9, markeredgecolor=style.INK, zorder=3)
+            if neighbor not in neighborhoods:
+                axes.plot(*ends[1:].T, **appearance, markersize=4, markeredgewidth=0)
+        (markers[id_],) = axes.plot(*point_of[id_], **appearance, markersize=9, markeredgecolor=style.INK, zorder=3)
 
     # The list is a legend at the right of the map: each word with its neighbours and their cosines.
     blank = Line2D([], [], linestyle="none")
-    # A legend fills its columns evenly: with groups of the same length, none is split.
-    longest = max(map(len, near.values()))
+    # A legend fills its columns evenly. Blank lines make all groups equally long, so that no group is split.
+    longest = max(map(len, neighborhoods.values()))
     lines: list[tuple[Line2D, str]] = []
-    for id_, found in near.items():
-        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
+    for id_, nearest in neighborhoods.items():
+        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in nearest.items()]
         lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
         lines += [(blank, "")] * (longest + 1 - len(names))
-    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
+    lines += [(blank, "")] * (-len(neighborhoods) % columns * (longest + 2))
     legend = axes.legend(
         *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
         frameon=False, fontsize=style.SMALL, labelcolor=style.INK, handlelength=1, labelspacing=0.3,
     )  # fmt: skip
-    style.as_written(*legend.get_texts())
+    style.show_literally(*legend.get_texts())
     for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
         text.set_fontweight("normal" if handle is blank else "bold")
     _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids], bold=len(given))
 
 
 def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[Axes, np.ndarray]:
-    """Return axes for a map of words, and the places of the words, float [K, 2].
+    """Return axes for a map of words, and the points of the words, float [K, 2].
 
     Raises:
-        DataError: for too few words.
+        DataError: for fewer than ``FEWEST`` words.
     """
     if len(ids) < FEWEST:
-        raise DataError(f"A map needs {FEWEST} words at least; received {len(ids)}. Give more words or --neighbors.")
+        raise DataError(f"A map needs at least {FEWEST} words; received {len(ids)}. Give more words or --neighbors.")
     points, shares = project(vocabulary.vectors[ids])
     axes = figure.add_subplot(xticks=[], yticks=[])
     first, second = (f"principal component ({share:.0%} of variance)" for share in shares)
@@ -182,22 +187,24 @@ def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tupl
 
 
 def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str], bold: int = 0) -> None:
-    """Write labels beside points where no label covers another, and few cover points; others are left out.
+    """Write labels beside points so that no label covers another, and few cover points; omit labels without space.
 
-    The first ``bold`` labels are bold, as their points are large. Lays the figure out: the places of labels depend on
-    its final form.
+    The first ``bold`` labels are bold, as their points are large. This lays the figure out, since the positions of
+    labels depend on its final form.
     """
     with style.missing_characters_as_boxes():
         figure.draw_without_rendering()
-        pixels, inside, taken = axes.transData.transform(points), axes.get_window_extent(), list[Bbox]()
+        pixels = axes.transData.transform(points)
+        inside = axes.get_window_extent()
+        taken: list[Bbox] = []
         for number, (name, point) in enumerate(zip(names, points, strict=True)):
             size, weight, distance = (style.TEXT, "bold", 8) if number < bold else (8.0, "normal", 4)
             text = axes.annotate(
                 name, tuple(point), (0, 0), textcoords="offset points", color=style.INK, fontsize=size,
                 fontweight=weight, path_effects=[HALO], in_layout=False,
             )  # fmt: skip
-            style.as_written(text)
-            free = dict[tuple[int, int], Bbox]()
+            style.show_literally(text)
+            free: dict[tuple[int, int], Bbox] = {}
             for across, up in PLACES:
                 text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
                 box = text.get_window_extent()

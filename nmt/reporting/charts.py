@@ -45,8 +45,8 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
     if by_epoch:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
     for name, metric in METRICS.items():
-        column = metric.of_steps or metric.of_epochs or ""
-        measured = [one for one in runs if any(getattr(record, column, None) is not None for record in one.metrics())]
+        field = metric.step_field or metric.epoch_field or ""
+        measured = [run for run in runs if any(getattr(record, field, None) is not None for record in run.metrics())]
         if measured and not (by_epoch and name in DRAWN_BY_EPOCH):
             draws.append(partial(draw_comparison, runs=measured, metric=name, by="steps"))
     if not several:

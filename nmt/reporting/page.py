@@ -131,7 +131,7 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
     for field in fields:
         prefix, _, _ = field.partition("_")
         part = f"{PARTS_OF_A_RUN[prefix]} " if prefix in PARTS_OF_A_RUN else ""
-        heads.append(f"{part}{found[field].label}")
+        heads.append(f"{part}{found[field].heading}")
     rows = []
     for facts in runs:
         for epoch in facts.epochs:

@@ -1,4 +1,4 @@
-"""Run directory ``checkpoints/<run>/``: its paths, configuration and metrics, and the search for runs."""
+"""Run directory ``checkpoints/<run>/``: its paths, configuration and metrics; how runs are created and found."""
 
 import contextlib
 import itertools
@@ -31,10 +31,10 @@ WEIGHTS_SUFFIX = ".safetensors"
 
 
 class Inside:
-    """Path of a file or folder inside a run directory, an attribute of ``Run``."""
+    """Attribute of ``Run`` that is the path of a file or folder inside the run directory."""
 
     def __init__(self, name: str) -> None:
-        """Take the name of the file or folder."""
+        """Store the name of the file or folder."""
         self.name = name
 
     def __get__(self, run: "Run", owner: type) -> Path:
@@ -49,19 +49,19 @@ class Run:
     folder: Path
 
     config_path = Inside("config.yaml")
-    """Configuration with every key and every "auto" resolved."""
+    """Configuration with all keys, in which every "auto" is resolved."""
     recipe_path = Inside("recipe.yaml")
-    """Configuration that was chosen by the dataset; only of runs without a configuration file."""
+    """Recipe that was chosen by the dataset; only of runs without a configuration file."""
     dataset_path = Inside("dataset.json")
     """Copy of the dataset's manifest."""
     origin_path = Inside("import.json")
-    """Origin of the weights; only of runs that were imported, and of those that started from them."""
+    """Origin of the weights; only of imported runs, and of runs that started from them."""
     confidence_path = Inside("confidence.json")
     """Calibration of the confidence in translations; only of runs that have been calibrated."""
     metrics_path = Inside("metrics.jsonl")
-    """Metrics file, a JSON object per line."""
+    """Metrics file, with a JSON object on each line."""
     lock_path = Inside("lock")
-    """Lock file, held by the process that writes to the run."""
+    """Lock file, which the process that writes to the run holds."""
     plots_path = Inside("plots")
     """Folder of figures."""
     events_path = Inside("events")
@@ -73,7 +73,7 @@ class Run:
         return self.folder.name
 
     def tokenizer_path(self, side: str) -> Path:
-        """Tokenizer of side "source" or "target". With it the run translates without ``data/``."""
+        """Return the tokenizer file of side "source" or "target". With these a run translates without ``data/``."""
         return self.folder / f"tokenizer.{side}.json"
 
     @property
@@ -82,16 +82,16 @@ class Run:
         return sorted(self.folder.glob("tokenizer.*"))
 
     def weights_path(self, weights_id: WeightsId) -> Path:
-        """File of the weights of an epoch, of the average, or of a validation within an epoch."""
+        """Return the file of weights of an epoch, of the average, or of a validation within an epoch."""
         name = f"epoch-{weights_id:04d}" if isinstance(weights_id, int) else weights_id
         return self.folder / "weights" / f"{name}{WEIGHTS_SUFFIX}"
 
     def state_path(self, step: int) -> Path:
-        """Folder of the checkpoint after a step, from which training resumes."""
+        """Return the folder of the checkpoint after a step, from which training resumes."""
         return self.folder / "state" / f"step-{step:08d}"
 
     def _numbers(self, start: str, end: str = "") -> list[int]:
-        """Return the numbers between start and end of paths, ascending; other paths are not from training."""
+        """Return the numbers in paths that begin with ``start`` and end with ``end``, ascending."""
         names = [str(path.relative_to(self.folder)) for path in self.folder.glob(f"{start}*{end}")]
         numbers = [name.removeprefix(start).removesuffix(end) for name in names]
         return sorted(int(number) for number in numbers if number.isdecimal())
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def saved_weights(self) -> list[WeightsId]:
-        """Kept weights: epochs, then those of validations within epochs, such as "step-1500"; each ascending."""
+        """Kept weights: epochs, then validations within epochs, such as "step-1500"; both ascending."""
         return [*self.weights_epochs, *(f"step-{step}" for step in self._numbers("weights/step-", WEIGHTS_SUFFIX))]
 
     @property
@@ -120,16 +120,13 @@ class Run:
         write_text(self.config_path, _with_format(config))
 
     def append_metrics(self, metrics: Metrics) -> None:
-        """Add a line to the metrics file, and before the first line a header."""
+        """Add a line to the metrics file; a new file first gets a header."""
         line = metrics.model_dump_json(exclude_none=True)
         is_empty = not self.metrics_path.exists() or self.metrics_path.stat().st_size == 0
         append_line(self.metrics_path, f"{Header().model_dump_json()}\n{line}" if is_empty else line)
 
     def repair_metrics(self) -> None:
-        """Complete or remove a partial last line, so that lines can be added.
-
-        A process that is killed while it writes leaves a partial line.
-        """
+        """Complete or remove a partial last line, which a process leaves if it is killed while it writes."""
         try:
             content = self.metrics_path.read_bytes()
         except FileNotFoundError:
@@ -143,7 +140,7 @@ class Run:
             self.restore_metrics(repaired)
 
     def metrics(self) -> list[Metrics]:
-        """Return the records of the metrics file; none without a file.
+        """Return the records of the metrics file; an empty list without a file.
 
         Raises:
             DataError: if the format is unknown or a line is damaged; names the first such line.
@@ -163,9 +160,9 @@ class Run:
         return next(reversed(self.averages()), None)
 
     def averages(self) -> list[AverageMetrics]:
-        """Return the records of averages since training last continued, in order; none without a file of weights.
+        """Return the records of averages since training last continued, in order; empty without a file of weights.
 
-        Further training outdates an average.
+        An average is out of date once training continues.
         """
         if not self.weights_path("average").exists():
             return []
@@ -174,16 +171,16 @@ class Run:
         return [record for record in valid if isinstance(record, AverageMetrics)][::-1]
 
     def validations(self) -> list[StepValidation | EpochMetrics]:
-        """Return the records of validations in order, without those of averages."""
+        """Return the records of validations in order, without validations of averages."""
         return [record for record in self.metrics() if isinstance(record, StepValidation | EpochMetrics)]
 
     def best(self) -> WeightsId | None:
-        """Return the weights with the best validation by ``training.best_by``; None before the first validation."""
+        """Return the name of the weights with the best validation by ``training.best_by``; None before a validation."""
         best = best_of(self.validations(), self.config().training.best_by)
         return weights_id(best) if best else None
 
     def restore_metrics(self, content: bytes) -> None:
-        """Replace the metrics file by that of a checkpoint, since the steps after the checkpoint are repeated."""
+        """Replace the metrics file with its copy in a checkpoint, since training repeats the steps after it."""
         write_bytes(self.metrics_path, content)
 
 
@@ -230,7 +227,7 @@ def run_exists(name: str) -> bool:
 
 
 def find_run(name: str | None) -> Run:
-    """Return the run of a name; None: the run that trained last.
+    """Return the run with a name; None: the run that was trained last.
 
     Raises:
         NotFoundError: if there is no such run; suggests the most similar name.
@@ -249,6 +246,6 @@ def find_run(name: str | None) -> Run:
 
 
 def last_written(run: Run) -> int:
-    """Return the time at which training last wrote to a run, in nanoseconds since 1970."""
+    """Return the time when training last wrote to a run, in nanoseconds since 1970."""
     files = [path for path in (run.metrics_path, run.config_path) if path.exists()] or [run.folder]
     return max(path.stat().st_mtime_ns for path in files)

@@ -1,10 +1,11 @@
-"""Records of the metrics file, how each metric is shown, the parser, and the comparison of validations.
+"""Records of the metrics file, how metrics are shown, the parser, and the comparison of validations.
 
 A metric is a field that is annotated with a ``Measure``. Console, TensorBoard, tables and figures show every such field
-by its measure, so a new metric is declared here and measured somewhere, and named nowhere else.
+by its measure. So a new metric is declared here and gets its value where it is measured, and is named nowhere else.
 """
 
 import functools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,25 +19,32 @@ from nmt.errors import DataError
 from nmt.storage.json_file import check_format, parse_json
 
 CURRENT_FORMAT = 2
-FIRST_FORMAT = 1  # its files begin without a header
+FIRST_FORMAT = 1  # of files without a header
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a metric is shown, wherever its record is."""
+    """How a metric is shown in all places: its name, format, unit and better direction."""
 
     label: str
     """Name, such as "loss"."""
     form: str = ".3f"
     """Format of a value."""
     best: Literal["min", "max"] | None = None
-    """Which of two values is the better; None for neither."""
+    """Whether the smaller or the larger of two values is better; None if neither is."""
     axis: str = ""
-    """Quantity and unit, for the axis of a figure; empty for the name."""
+    """Label for the axis of a figure; empty for the heading."""
+    unit: str = ""
+    """Unit that is written after a value, such as "GB"; empty for a plain number."""
+
+    @property
+    def heading(self) -> str:
+        """Name with unit, such as "peak memory (GB)", for the column of a table or the axis of a figure."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
 
     def text(self, value: float) -> str:
-        """Return name and value, such as "loss 2.345"."""
-        return f"{self.label} {value:{self.form}}"
+        """Return name, value and unit, such as "loss 2.345" or "peak memory 1.2 GB"."""
+        return f"{self.label} {value:{self.form}} {self.unit}".rstrip()
 
 
 LOSS = Measure("loss", best="min", axis="cross-entropy of a target token (nats)")
@@ -66,7 +74,7 @@ class StepMetrics(Record):
     learning_rate: Annotated[float, Measure("learning rate", ".3g")]
     """Learning rate of the last of these steps."""
     gradient_norm: Annotated[float | None, Measure("gradient norm", ".3g")] = None
-    """Norm of the gradient of the last of these steps, before it is clipped; None where no step needs it."""
+    """Norm of the gradient of the last of these steps, before clipping; None if the steps do not compute it."""
     target_tokens: int | None = None
     """Number of target tokens trained on in the epoch so far; None in lines of earlier versions."""
     seconds: float | None = None
@@ -77,21 +85,21 @@ class Quality(Record):
     """Results on the validation split. Means are over all target tokens, with eos and without padding."""
 
     step: int
-    """Number of training steps behind the validated weights, or behind the newest of averaged weights."""
+    """Number of training steps that led to the weights, or to the newest of the averaged weights."""
     validation_loss: Annotated[float | None, LOSS] = None
     """Mean cross-entropy per token, in nats; None without a dataset to validate on."""
     validation_accuracy: Annotated[float | None, ACCURACY] = None
-    """Share of tokens predicted correctly, each from the reference tokens before it; None as the loss."""
+    """Share of tokens predicted correctly from the reference tokens before them; None if the loss is None."""
     validation_bleu: Annotated[float | None, Measure("BLEU", ".1f", "max")] = None
     """BLEU of greedy translations of the first ``training.decode_validation`` sentences; None without translations."""
     validation_chrf: Annotated[float | None, Measure("chrF", ".1f", "max")] = None
-    """chrF of these translations; None without translations."""
+    """chrF of the same translations; None without translations."""
     loss_by_corpus: dict[str, float] | None = None
-    """Mean cross-entropy per token of 200 training pairs of each corpus, without dropout; None for one corpus."""
+    """Mean cross-entropy per token of 200 training pairs of each corpus, without dropout; None for a single corpus."""
 
 
 class Validation(Quality):
-    """Results of weights that training has validated."""
+    """Results of a validation during training, which always has loss and accuracy."""
 
     validation_loss: Annotated[float, LOSS]
     validation_accuracy: Annotated[float, ACCURACY]
@@ -102,17 +110,17 @@ class StepValidation(Validation):
 
     kind: Literal["validation"] = "validation"
     epoch: int
-    """Epoch that the validation interrupts, from 1."""
+    """Number of the epoch that the validation interrupts, from 1."""
 
 
 class EpochMetrics(Validation):
-    """Line about a finished epoch. A field ``train_...`` is the metric of ``StepMetrics`` over the epoch."""
+    """Line about a finished epoch. A field ``train_NAME`` is the metric NAME of ``StepMetrics`` over the epoch."""
 
     kind: Literal["epoch"] = "epoch"
     epoch: int
     """Number of the epoch, from 1."""
     train_loss: Annotated[float, LOSS]
-    """Mean cross-entropy per token during training, with dropout and with weights as they changed, in nats."""
+    """Mean cross-entropy per token over the steps of the epoch, with dropout, in nats."""
     train_accuracy: Annotated[float, ACCURACY]
     """Share of target tokens predicted correctly during training."""
     target_tokens: int
@@ -120,7 +128,7 @@ class EpochMetrics(Validation):
     seconds: float
     """Duration of the epoch's training steps, without validation and saving."""
     pairs_by_corpus: dict[str, int] | None = None
-    """Number of pairs that the epoch saw of each corpus; None if there is one corpus."""
+    """Number of pairs of each corpus that the epoch used; None for a single corpus."""
 
 
 class AverageMetrics(Quality):
@@ -128,18 +136,18 @@ class AverageMetrics(Quality):
 
     kind: Literal["average"] = "average"
     epochs: list[int] = Field(min_length=1)
-    """Epochs whose weights are averaged; of several runs the last that each has finished, or 0."""
+    """Epochs whose weights are averaged. If several runs are averaged: the last finished epoch of each, or 0."""
     runs: list[str] | None = None
-    """Weights of several runs that are averaged, each RUN:EPOCH; None: those of this run's epochs."""
+    """Averaged weights of several runs, as RUN:EPOCH; None if epochs of this run are averaged."""
 
     @property
     def parts(self) -> str:
-        """What is averaged, as "epochs 12-16,20" or "runs a:12, b:average"."""
+        """Averaged weights in words, such as "epochs 12-16,20" or "runs a:12, b:average"."""
         return f"runs {', '.join(self.runs)}" if self.runs else f"epochs {in_ranges(self.epochs)}"
 
 
 class Sample(Record):
-    """Validation sentence with its translation by the model."""
+    """Validation sentence with its reference and the model's translation."""
 
     source: str
     reference: str
@@ -150,9 +158,9 @@ class DecodedValidation(NamedTuple):
     """Translations of validation sentences."""
 
     scores: Mapping[str, float] = {}
-    """Scores, 0 to 100, by their fields of ``Quality``, such as "validation_bleu"; none if not asked for."""
+    """Scores from 0 to 100 by field of ``Quality``, such as "validation_bleu"; empty if no score was asked for."""
     samples: Sequence[Sample] = ()
-    """Sample sentences with their translations."""
+    """Samples to show."""
 
 
 class SampleMetrics(Record):
@@ -162,26 +170,26 @@ class SampleMetrics(Record):
     epoch: int
     """Epoch of the validation, from 1."""
     step: int
-    """Number of training steps behind the validated weights."""
+    """Number of training steps that led to the weights."""
     samples: list[Sample]
 
 
 Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
 KINDS: dict[str, type[Metrics]] = {kind.model_fields["kind"].default: kind for kind in get_args(Metrics)}
 RETIRED_KINDS = {"shortage"}
-"""Lines of earlier versions, which are passed over: about batches that memory did not hold."""
+"""Kinds of lines in files of earlier versions that are skipped: about batches too large for memory."""
 WeightsId = int | str
-"""Weights of a run: number of an epoch; "average", a mean over epochs; "step-1500", best validation in an epoch."""
+"""Name of weights: the number of an epoch; "average"; or "step-1500", of the best validation within an epoch."""
 
 
 # --- how metrics are shown
 
 
 class Value(NamedTuple):
-    """A metric of a record."""
+    """Value of a metric in a record."""
 
     group: str
-    """ "train" of steps, "epoch" of the training of an epoch; "validation", "average"; "corpora" of their losses."""
+    """Part of the run: "train" (steps), "epoch" (training of an epoch), "validation", "average" or "corpora"."""
     name: str
     """Name in the group: "loss" for ``validation_loss``."""
     value: float
@@ -190,22 +198,24 @@ class Value(NamedTuple):
 
 @functools.cache
 def measures(kind: type[Record]) -> dict[str, Measure]:
-    """Return the measure of each metric of a kind of record, by its field."""
+    """Return the measures of a kind of record by field."""
     fields = kind.model_fields.items()
     return {name: entry for name, field in fields for entry in field.metadata if isinstance(entry, Measure)}
 
 
 def metric_values(record: Metrics) -> Iterator[Value]:
-    """Yield the metrics that a record has, those of training before those of validation."""
-    found = measures(type(record))
-    for field in sorted(found, key=lambda field: field.startswith("validation_")):
-        value, name = getattr(record, field), field.removeprefix("validation_")
-        if name != field:
+    """Yield the metrics of a record that are not None, first of training, then of validation."""
+    by_field = measures(type(record))
+    for field in sorted(by_field, key=lambda field: field.startswith("validation_")):
+        value = getattr(record, field)
+        if value is None:
+            continue
+        if field.startswith("validation_"):
             group = "average" if isinstance(record, AverageMetrics) else "validation"
         else:
-            group, name = "train" if isinstance(record, StepMetrics) else "epoch", field.removeprefix("train_")
-        if value is not None:
-            yield Value(group, name, value, found[field])
+            group = "train" if isinstance(record, StepMetrics) else "epoch"
+        name = field.removeprefix("validation_").removeprefix("train_")
+        yield Value(group, name, value, by_field[field])
     for name, loss in (getattr(record, "loss_by_corpus", None) or {}).items():
         yield Value("corpora", name, loss, Measure(name))
 
@@ -214,12 +224,11 @@ def in_words(record: Metrics) -> str:
     """Return the metrics of a record, such as "loss 2.345, accuracy 0.567; validation loss 3.456, accuracy 0.456"."""
     texts: dict[str, list[str]] = {}
     heads = {"train": "", "epoch": "", "corpora": "training loss by corpus: "}
-    seen = getattr(record, "pairs_by_corpus", None) or {}
-    for group, _, value, measure in metric_values(record):
-        share = f" ({seen[measure.label] / sum(seen.values()):.0%} of pairs)" if group == "corpora" and seen else ""
+    pairs = getattr(record, "pairs_by_corpus", None) or {}
+    for group, name, value, measure in metric_values(record):
+        share = f" ({pairs[name] / sum(pairs.values()):.0%} of pairs)" if group == "corpora" and pairs else ""
         texts.setdefault(group, []).append(f"{measure.text(value)}{share}")
-    parts = {group: ", ".join(of_group) for group, of_group in texts.items()}
-    return "; ".join(f"{heads.get(group, 'validation ')}{text}" for group, text in parts.items())
+    return "; ".join(f"{heads.get(group, 'validation ')}{', '.join(texts[group])}" for group in texts)
 
 
 def weights_in_words(weights: WeightsId) -> str:
@@ -236,11 +245,11 @@ def weights_in_words(weights: WeightsId) -> str:
 def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
     """Return the records of a metrics file without its header.
 
-    A last line without a line break may be partial: the process that wrote it was killed. It counts if it parses.
-    Fields of other versions are passed over.
+    A last line without a line break may be partial, since a process can be killed while it writes. It counts if it can
+    be parsed. Fields of other versions are skipped.
 
     Raises:
-        DataError: if the format is unknown or a line is damaged; the message names ``path`` and the first such line.
+        DataError: if the format is unknown or a line is damaged; names ``path`` and the first such line.
     """
     lines = content.decode(errors="replace").split("\n")
     records: list[Metrics] = []
@@ -270,9 +279,9 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
 
 
 def tokens_per_second(before: StepMetrics | None, record: StepMetrics) -> float | None:
-    """Return target tokens a second between two records of steps; of the first in an epoch, since the epoch began.
+    """Return target tokens per second between two records of steps; for the first record, since the epoch began.
 
-    None if a record of an earlier version does not tell.
+    None if the record is of an earlier version, which recorded no times.
     """
     if record.target_tokens is None or record.seconds is None:
         return None
@@ -294,16 +303,19 @@ AnyValidation = TypeVar("AnyValidation", bound=Validation)
 
 
 def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
-    """Return the best validation, the first among equals; None without validations.
+    """Return the best validation, or the first of equally good ones; None without validations.
 
-    Accuracy is the default of ``by``: it counts the most likely token, which greedy search takes. The loss also depends
-    on the confidence in wrong predictions; between equal scores the lower loss decides.
+    The default of ``training.best_by`` is accuracy, since it counts the most likely token, which greedy search takes.
+    The loss also depends on the confidence in wrong predictions. Between equal scores the lower loss decides.
     """
 
     def rank(validation: Validation) -> tuple[float, float]:
         score = getattr(validation, f"validation_{by}")
-        less = measures(Quality)[f"validation_{by}"].best == "min"
-        return float("-inf") if score is None else -score if less else score, -validation.validation_loss
+        if score is None:
+            score = -math.inf
+        elif measures(Quality)[f"validation_{by}"].best == "min":
+            score = -score
+        return score, -validation.validation_loss
 
     return max(validations, key=rank, default=None)
 
@@ -315,7 +327,7 @@ def validations_since_best(validations: Sequence[StepValidation | EpochMetrics],
 
 
 def in_ranges(numbers: list[int]) -> str:
-    """Return ascending whole numbers without repetition as "12-16,20"."""
+    """Return ascending whole numbers without repetition as ranges, such as "12-16,20"."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Where an imported model comes from, and how it compares with the original: import.json of a run."""
+"""Origin of an imported model and its comparison with the original program: ``import.json`` of a run."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,36 +11,42 @@ from nmt.storage.json_file import read_json
 
 
 class Expected(Record):
-    """What the original does with a text, in ids of the run: those it reads, and its translations."""
+    """Ids that the original program reads for a text, and its translations, in ids of the run."""
 
     text: str
     source: list[int]
+    """Source ids."""
     greedy: list[int]
+    """Ids of the greedy translation."""
     beam: list[int]
+    """Ids of the translation by beam search."""
 
 
 class Origin(Record):
-    """Content of ``import.json``, which runs that start from the import keep."""
+    """Content of ``import.json``. A run that starts from an imported run keeps a copy."""
 
     format: Literal[1] = 1
     source: str
-    """Name of the folder."""
+    """Name of the imported folder."""
     kind: Literal["transformers", "marian"]
+    """Format of the imported folder."""
     licence: str | None
+    """Licence of the model; None if the folder names none."""
     files: dict[str, str]
-    """SHA-256 of each file that was read."""
+    """SHA-256 by name of each file that was read."""
     compared_with: str | None = None
-    """What spoke for the original, such as "transformers 5.24.0"."""
+    """Program that computed the original's results, such as "transformers 5.24.0"."""
     different: dict[str, int] = Field(default_factory=dict)
-    """Number of texts with other source ids, greedy translations and beam translations."""
+    """Number of texts with different source ids, greedy translations and beam translations."""
     logits: float | None = None
-    """Largest difference of a logit; None where the original itself could not be asked."""
+    """Largest difference of a logit; None if the original program did not run."""
     expected: list[Expected] = Field(default_factory=list)
+    """Results of the original program."""
 
     @property
     def comparison(self) -> str:
-        """The comparison in words."""
-        counts = [f"{count:,} by {what}" for what, count in self.different.items()]
+        """Comparison in words."""
+        counts = [f"{count:,} by {aspect}" for aspect, count in self.different.items()]
         logits = [] if self.logits is None else [f"logits by up to {self.logits:.1e}"]
         return f"of {len(self.expected):,} sentences differ {', '.join(counts + logits)}"
 

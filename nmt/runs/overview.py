@@ -1,4 +1,4 @@
-"""Overview of runs: what each was trained on, how far it came, how good it is, and in what the runs differ.
+"""Overview of runs for ``nmt runs``: dataset, progress, best score, and differences between configurations.
 
 It reads configurations, metrics files, names of files, and the header of a file of weights.
 """
@@ -20,39 +20,39 @@ from nmt.runs.weights import count_weights
 from nmt.storage.file_lock import holder
 
 State = Literal["training", "finished", "stopped", "ended early", "new", "damaged"]
-"""``training``: a process holds the run's lock. ``stopped``: epochs are left to train. ``ended early``: by
+"""``training``: a process holds the run's lock. ``stopped``: not all epochs are trained. ``ended early``: by
 ``training.patience``. ``new``: before the first checkpoint. ``damaged``: a file is missing or cannot be read."""
 
 Order = Literal["name", "date", "score"]
-Read = TypeVar("Read")
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True)
 class Overview:
-    """A run at a glance. What a damaged file hides is None."""
+    """Overview of a run. A value that a damaged file hides is None."""
 
     run: Run
     state: State
     problems: list[str]
-    """What is damaged, in words."""
+    """Damaged and missing files, in words."""
     held_by: str | None
     """Process that holds the lock, in words; None if no process does."""
     config: Config | None
     """Configuration."""
     weights: int | None
-    """Number of weights of the model; None before the first are saved."""
+    """Number of weights of the model; None before the first weights are saved."""
     epochs: int | None
     """Number of finished epochs."""
     step: int
-    """Number of training steps, by the newest checkpoint and the metrics file."""
+    """Number of training steps, from the newest checkpoint or the metrics file."""
     best: metrics.StepValidation | metrics.EpochMetrics | None
-    """Best validation by ``training.best_by``; None before the first."""
+    """Best validation by ``training.best_by``; None before the first validation."""
     seconds: float | None
     """Training time, without validation and saving."""
     size: int
-    """Bytes on disk."""
+    """Size on disk, in bytes."""
     trained: float
-    """Time at which training last wrote to the run, in seconds since 1970."""
+    """Time when training last wrote to the run, in seconds since 1970."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Overview:
 
     @property
     def by(self) -> BestBy | None:
-        """Measure that decides which validation is the best."""
+        """Measure that selects the best validation."""
         return self.config.training.best_by if self.config else None
 
     @property
@@ -76,17 +76,22 @@ class Overview:
 
 
 def run_folders() -> list[Run]:
-    """Return all runs in ``checkpoints/``, also those without a readable configuration, by name."""
-    marks = ("config.yaml", "metrics.jsonl", "weights")
-    folders = {path.parent for mark in marks for path in RUNS.glob(f"*/{mark}") if not path.parent.name.startswith(".")}
-    return [Run(folder) for folder in sorted(folders)]
+    """Return all runs in ``checkpoints/`` sorted by name, including runs without a readable configuration."""
+    names = ("config.yaml", "metrics.jsonl", "weights")
+    folders = {path.parent for name in names for path in RUNS.glob(f"*/{name}")}
+    return [Run(folder) for folder in sorted(folders) if not folder.name.startswith(".")]
 
 
 def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
-    """Return the overview of a run; damage, that of its dataset's manifest too, is part of it and raises nothing."""
+    """Return the overview of a run. Damaged files raise no error; the overview lists them.
+
+    Args:
+        run: the run.
+        read_manifest: reader of the manifest of a dataset.
+    """
     problems: list[str] = []
 
-    def attempt(read: Callable[[], Read]) -> Read | None:
+    def attempt(read: Callable[[], Content]) -> Content | None:
         try:
             return read()
         except NmtError as error:
@@ -106,7 +111,7 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
     if epochs and not run.saved_weights:
         problems.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
-    # Of all finished epochs, and of the steps after them: a record holds the time of its epoch so far.
+    # A record holds the time of its epoch so far, so the last record of an epoch has the time of the whole epoch.
     timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
     seconds = {record.epoch: record.seconds for record in timed if record.seconds is not None}
     held_by = holder(run.lock_path)
@@ -137,7 +142,7 @@ def _state(validations: Sequence[metrics.StepValidation | metrics.EpochMetrics],
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of a folder's files; a file with two names counts once."""
+    """Return the size of a folder's files in bytes; a file with two names counts once."""
     sizes: dict[tuple[int, int], int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -151,81 +156,86 @@ def _size(folder: Path) -> int:
 
 
 def flat(config: Config) -> dict[str, Any]:
-    """Return a configuration as values by full key, such as "training.epochs"."""
+    """Return the values of a configuration by full key, such as "training.epochs"."""
     sections = config.model_dump(mode="json")
     return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 
 def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any]]:
-    """Return by run the keys, with values, in which the configurations of the runs differ from each other.
+    """Return, for each run, the keys in which the configurations differ from each other, with the run's values.
 
-    A key that some architectures lack is compared among those that have it.
+    A key that some architectures lack is compared among the runs that have it.
     """
-    values = {name: flat(config) if config else {} for name, config in configs.items()}
+    by_run = {name: flat(config) if config else {} for name, config in configs.items()}
 
     def differs(key: str) -> bool:
-        found = [of_run[key] for of_run in values.values() if key in of_run]
-        return any(value != found[0] for value in found)
+        key_values = [values[key] for values in by_run.values() if key in values]
+        return any(value != key_values[0] for value in key_values)
 
-    return {name: {key: of_run[key] for key in of_run if differs(key)} for name, of_run in values.items()}
+    return {name: {key: values[key] for key in values if differs(key)} for name, values in by_run.items()}
 
 
 # --- order
 
 
 def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
-    """Return overviews by name, by date with the latest first, or by score with the best first.
+    """Return overviews sorted by name, by date (latest first), or by score (best first).
 
-    Scores are compared within a dataset and a measure; runs without a score are last.
+    Scores are only compared within a dataset and a measure. Runs without a score come last.
     """
 
-    def rank(shown: Overview) -> tuple[Any, ...]:
+    def rank(run: Overview) -> tuple[Any, ...]:
         if by != "score":
-            return (shown.name if by == "name" else -shown.trained,)
-        if shown.score is None:
+            return (run.name if by == "name" else -run.trained,)
+        if run.score is None:
             return (True,)
-        less = metrics.measures(metrics.Quality)[f"validation_{shown.by}"].best == "min"
-        return False, shown.dataset, shown.by, shown.score if less else -shown.score
+        lower_is_better = metrics.measures(metrics.Quality)[f"validation_{run.by}"].best == "min"
+        return False, run.dataset, run.by, run.score if lower_is_better else -run.score
 
     return sorted(overviews, key=rank)
 
 
-def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of an overview as JSON values; ``differing``: keys in which the run differs from the listed runs."""
-    best, config = shown.best, shown.config
+def json_of(run: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an overview as JSON values.
+
+    Args:
+        run: the overview.
+        differing: keys in which the run differs from the other listed runs, with its values.
+    """
+    best, config = run.best, run.config
     values = {name: getattr(best, name, None) for name in metrics.measures(metrics.Quality)}
     scores = {name: value for name, value in values.items() if value is not None}
     return {
-        "run": shown.name,
-        "folder": str(shown.run.folder),
-        "state": shown.state,
-        "problems": shown.problems,
-        "held_by": shown.held_by,
-        "dataset": shown.dataset,
+        "run": run.name,
+        "folder": str(run.run.folder),
+        "state": run.state,
+        "problems": run.problems,
+        "held_by": run.held_by,
+        "dataset": run.dataset,
         "architecture": config.model.architecture if config else None,
-        "weights": shown.weights,
-        "epochs": shown.epochs,
+        "weights": run.weights,
+        "epochs": run.epochs,
         "planned_epochs": config.training.epochs if config else None,
-        "step": shown.step,
-        "best": best and {"weights": metrics.weights_id(best), "by": shown.by, "score": shown.score, **scores},
-        "training_seconds": shown.seconds,
-        "bytes": shown.size,
-        "last_trained": datetime.datetime.fromtimestamp(shown.trained).astimezone().isoformat(timespec="seconds"),
+        "step": run.step,
+        "best": best and {"weights": metrics.weights_id(best), "by": run.by, "score": run.score, **scores},
+        "training_seconds": run.seconds,
+        "bytes": run.size,
+        "last_trained": datetime.datetime.fromtimestamp(run.trained).astimezone().isoformat(timespec="seconds"),
         "differences": dict(differing),
         "configuration": flat(config) if config else None,
     }
 
 
 def lineage(run: Run) -> tuple[list[Run], list[str]]:
-    """Return a run and its ancestors, nearest first, and in words what hides further ancestors.
+    """Return a run with its ancestors, nearest first, and messages about ancestors that cannot be found.
 
-    The ancestors are the run whose weights this run started from, the run that that run started from, and so on.
+    The ancestors are the run whose weights this run started from, the run whose weights that one started from, etc.
     """
     runs = [run]
     try:
         while start := runs[-1].config().training.start_from:
             name = start.partition(":")[0]
-            # A name that repeats belongs to a newer run: it was removed and trained again, from its own descendant.
+            # If a name repeats, the run was removed and trained again, starting from its own descendant.
             if not run_exists(name) or name in {ancestor.name for ancestor in runs}:
                 return runs, [
                     f"run {runs[-1].name!r} started from the weights of run {name!r}, which is no longer in {RUNS}/. "

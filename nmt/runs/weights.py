@@ -1,4 +1,4 @@
-"""Weights of a run to translate with: saving, reading in the background, counting, averaging, choosing."""
+"""Weights of a run for translation: saving, reading in the background, counting, averaging, choosing."""
 
 import math
 import re
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedWeights:
-    """File of weights that was just written."""
+    """A file of weights that has just been written."""
 
     path: Path
     checksum: str
@@ -33,17 +33,17 @@ class SavedWeights:
 
 
 def save_weights(run: Run, weights: Arrays, weights_id: WeightsId) -> SavedWeights:
-    """Write weights to translate with."""
+    """Write weights for translation to the run."""
     path = run.weights_path(weights_id)
     with atomic_file(path) as temporary:
         return SavedWeights(path, write_arrays(temporary, weights))
 
 
 class WeightsFile:
-    """File of weights that a thread reads while TensorFlow starts and the model is built."""
+    """A file of weights that a thread reads while TensorFlow starts and the model is built."""
 
     def __init__(self, run: Run, weights_id: WeightsId) -> None:
-        """Start to read."""
+        """Start reading the file."""
         self.epoch, self.path = weights_id, run.weights_path(weights_id)
         reader = ThreadPoolExecutor(1)
         self._arrays = reader.submit(read_arrays, self.path)
@@ -62,12 +62,12 @@ class WeightsFile:
 
     def _mismatch(self, difference: str) -> DataError:
         return DataError(
-            f"{self.path} does not hold the weights of this model: {difference}. Use the configuration that the "
-            "weights were trained with."
+            f"{self.path} does not hold the weights of this model: {difference}. Use the configuration with which the "
+            "weights were trained."
         )
 
     def load(self, model: "keras.Model") -> None:
-        """Put the weights into a model.
+        """Set the weights of a model.
 
         Raises:
             NotFoundError: if the file does not exist.
@@ -80,13 +80,16 @@ class WeightsFile:
 
 
 def count_weights(run: Run) -> int | None:
-    """Return the number of weights of a run's model, by the header of a file; None before the first is saved.
+    """Return the number of weights of a run's model, from the header of a file; None before weights are saved.
 
     Raises:
         DataError: if the file is damaged.
     """
     saved = run.saved_weights
-    return sum(math.prod(shape) for shape in read_shapes(run.weights_path(saved[-1])).values()) if saved else None
+    if not saved:
+        return None
+    shapes = read_shapes(run.weights_path(saved[-1]))
+    return sum(math.prod(shape) for shape in shapes.values())
 
 
 def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
@@ -97,7 +100,7 @@ def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
 def average_files(files: Sequence[Path]) -> Arrays:
     """Return the mean of the weights in several files, summed in float64.
 
-    Layers have the names of the last file: a run that an older version began has older names in its first files.
+    The result has the layer names of the last file, since the first files of a run may have names of an older version.
 
     Raises:
         NotFoundError, DataError: if a file is missing, damaged or of another model.
@@ -121,15 +124,15 @@ def average_files(files: Sequence[Path]) -> Arrays:
 
 
 def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
-    """Return the epochs that a text of numbers and ranges names, in order and without repetition.
+    """Return the epochs in a text of numbers and ranges, in order and without repetition.
 
     Args:
-        text: Numbers and ranges, such as "12-16,20".
-        available: Epochs with weights.
-        owner: Owner of the epochs in messages, such as "run 'base'".
+        text: numbers and ranges, such as "12-16,20".
+        available: epochs with weights.
+        owner: owner of the epochs in messages, such as "run 'base'".
 
     Raises:
-        NmtError: if the text is no such list, or names an epoch without weights.
+        NmtError: if the text is not such a list, or names an epoch without weights.
     """
     epochs: set[int] = set()
     for part in text.split(","):
@@ -152,27 +155,28 @@ def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
 
 
 def _with_weights(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:
-    found = {epoch for epoch in available if first <= epoch <= last}
-    if len(found) == last - first + 1:
-        return found
+    """Return the epochs from ``first`` to ``last``; raise NmtError that calls them ``named`` if one has no weights."""
+    epochs = {epoch for epoch in available if first <= epoch <= last}
+    if len(epochs) == last - first + 1:
+        return epochs
     start = owner[:1].upper() + owner[1:]
     if not available:
         raise NmtError(
-            f"{start} has no weights yet. The weights of an epoch are saved at its end. Continue with nmt train first."
+            f"{start} has no weights yet. The weights of an epoch are saved at its end. First continue with nmt train."
         )
     raise NmtError(
-        f"{start} does not have the weights of {named}. An average needs the weights of each of its "
-        f"epochs. Choose from {in_ranges(available)} with ",
+        f"{start} does not have the weights of {named}. An average needs the weights of all its epochs. Choose from "
+        f"{in_ranges(available)} with ",
         Argument("epochs"),
         ".",
     )
 
 
 def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: WeightsId | None) -> list[Path]:
-    """Return the files of weights that can go as soon as those of epoch ``last`` are saved.
+    """Return the files of weights that can be deleted once the weights of epoch ``last`` are saved.
 
-    The best weights stay, and those of the last ``max_to_keep`` epochs (None: of all). Of weights from within epochs
-    only the best stay.
+    The best weights are kept, and the weights of the last ``max_to_keep`` epochs (None: of all epochs). Weights from
+    within an epoch are kept only if they are the best.
     """
     epochs = sorted({*run.weights_epochs, last})
     kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
@@ -180,16 +184,24 @@ def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: Weight
 
 
 def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
-    """Return the runs that RUN+RUN names, each RUN or RUN:EPOCH, with their weights; raises as ``find_run``."""
+    """Return the runs of an ensemble with their weights.
+
+    Args:
+        name: runs as RUN or RUN:EPOCH, joined by "+".
+        epoch: weights of the runs without EPOCH.
+
+    Raises:
+        NotFoundError: if there is no such run.
+    """
     parts = [part.partition(":") for part in name.split("+")]
     return [(find_run(run), own or epoch) for run, _, own in parts]
 
 
 def check_same_model(run: Run, other: Run) -> None:
-    """Raise ConflictError for runs of different models, but for dropout, or vocabularies: they have no average."""
-    keys, now = (each.config().model.model_dump() for each in (run, other))
-    different = [f"model.{key}" for key in keys if "dropout" not in key and keys[key] != now.get(key)]
-    if [sha256(file) for file in run.tokenizer_files] != [sha256(file) for file in other.tokenizer_files]:
+    """Raise ConflictError if model, except for dropout, or tokenizers of two runs differ: no average makes sense."""
+    model, other_model = run.config().model.model_dump(), other.config().model.model_dump()
+    different = [f"model.{key}" for key in model if "dropout" not in key and model[key] != other_model.get(key)]
+    if _tokenizer_checksums(run) != _tokenizer_checksums(other):
         different.append("tokenizers")
     if different:
         raise ConflictError(
@@ -199,25 +211,32 @@ def check_same_model(run: Run, other: Run) -> None:
 
 
 def check_alike(run: Run, other: Run) -> None:
-    """Raise ConflictError for an ensemble of runs that read or write other tokens."""
-    tokens = [{file.name: sha256(file) for file in each.tokenizer_files} for each in (run, other)]
-    reads = [(each.config().model.reads_bos, each.config().model.limits) for each in (run, other)]
-    if tokens[0] != tokens[1] or reads[0] != reads[1]:
-        what = "tokenizers" if tokens[0] != tokens[1] else "model.source_bos, or another longest sentence"
-        raise ConflictError(
-            f"Runs {run.name!r} and {other.name!r} have different {what}. Runs that translate together read and write "
-            "the same tokens. Leave one out, or train it on a dataset of ",
-            Command("prepare", Argument("tokenizer_of", run.name)),
-        )
+    """Raise ConflictError if two runs cannot be an ensemble, since they read or write different tokens."""
+    model, other_model = run.config().model, other.config().model
+    if _tokenizer_checksums(run) != _tokenizer_checksums(other):
+        difference = "tokenizers"
+    elif (model.reads_bos, model.limits) != (other_model.reads_bos, other_model.limits):
+        difference = "values of model.source_bos, or different longest sentences"
+    else:
+        return
+    raise ConflictError(
+        f"Runs {run.name!r} and {other.name!r} have different {difference}. Runs that translate together must read and "
+        "write the same tokens. Leave one out, or train it on a dataset of ",
+        Command("prepare", Argument("tokenizer_of", run.name)),
+    )
+
+
+def _tokenizer_checksums(run: Run) -> dict[str, str]:
+    return {file.name: sha256(file) for file in run.tokenizer_files}
 
 
 def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     """Return the weights to translate with.
 
     Args:
-        run: Owner of the weights.
-        choice: Number of an epoch, "last", "best", "average" or such as "step-1500"; None: the average if the run has
-            one, else the best.
+        run: owner of the weights.
+        choice: number of an epoch, "last", "best", "average", or a name such as "step-1500"; None: the average if the
+            run has one, else the best.
 
     Raises:
         NotFoundError: if the run does not have these weights.
@@ -245,7 +264,7 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     if choice == "average":
         raise NotFoundError(
             f"Run {run.name!r} has no averaged weights. Training ends with an average if training.average_last is 2 or "
-            "more and the run has four epochs for each averaged epoch. Make one with nmt average, leave ",
+            "more and the run has eight epochs or more. Make an average with nmt average, leave ",
             Argument("epoch"),
             f" out, or give one of {known}.",
         )

@@ -183,7 +183,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             if values[key] != old and key not in safe_keys:
                 differences.append(f"{section}.{key}: {old!r} before, {values[key]!r} now")
     for key, text in before.training.not_followed.items():
-        if RETIRED["training"][key].matters:
+        if RETIRED["training"][key].changes_weights:
             differences.append(f"training.{key}: {text}")
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(

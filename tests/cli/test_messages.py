@@ -145,7 +145,7 @@ $ nmt prepare pairs.tsv --filters numbers  => 2 usable pairs, with 1 x filter nu
 # Several corpora.
 $ nmt prepare english-german-both.pkl --name again --corpus train=x.tsv  => 'train' cannot be the name of a further
 $ nmt prepare english-german-both.pkl --name again --corpus bt  => Corpus 'bt' is named without files
-$ nmt prepare english-german-both.pkl --name again --corpus web=x.tsv --tag wed  => corpus (did you mean 'web'?)
+$ nmt prepare english-german-both.pkl --name again --corpus web=x.tsv --tag wed  => tag 'wed' (did you mean 'web'?)
 $ nmt prepare english-german-both.pkl --name again --set 'data.corpora={bt: {tga: true}}'
 => unknown key 'data.corpora.bt.tga' (did you mean 'tag'?)
 $ printf '' > bt.tsv
@@ -268,11 +268,11 @@ $ nmt train --config my.yaml  => my.yaml is not valid YAML: it is nested too dee
 $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
-$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, by its older name too
+$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, also by its older name
 $ printf 'training:\n  augment:\n    uper: 0.1\n' > my.yaml
 $ nmt train --config my.yaml  => unknown variant 'uper' (did you mean 'upper'?)
 $ printf 'training:\n  augment:\n    upper: 0.9\n' > my.yaml
-$ nmt train --config my.yaml --set training.augment.title=0.2  => The shares of variants add up to 1 at most
+$ nmt train --config my.yaml --set training.augment.title=0.2  => The shares of variants must add up to at most 1
 $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
 $ nmt train --set training.epochs=[1  => --set 'training.epochs=[1' has a value that is not valid YAML
 $ nmt train --set training.epochs=0  => training.epochs is 0, but must be greater than or equal to 1
@@ -367,9 +367,9 @@ $ nmt train --run new --set 'training.corpora={orignal: 2}'  => names the corpus
 $ nmt train --run new --set 'training.corpora={original: -1}'  => training.corpora.original is -1, but must be greater
 $ nmt train --run new --set 'training.corpora={original: 0}'  => training.corpora leaves epoch 1 without a pair
 $ nmt train --run new --set 'training.stages=[{corpora: {original: 1}}, {corpora: {original: 2}}]'
-=> until_epoch is null, null. It rises from stage to stage
+=> until_epoch is null, null. It must rise from stage to stage
 $ nmt train --run new --set 'training.stages=[{corpora: {original: 1}}]' --set 'training.corpora={original: 2}'
-=> Stages have corpora of their own
+=> Each stage has its own corpora
 $ nmt train --run new --set decoding.tag=bt  => There is no tag 'bt'
 # A run that diverges
 $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
@@ -406,13 +406,13 @@ $ nmt plot positions  => Restore a copy of it, or train that epoch again
 $ nmt plot position-matrix --width 7  => --width must be even
 $ nmt plot sinusoids --base nan  => --base must be greater than 1 and at most 1,000,000,000,000
 $ nmt plot position-matrix --length 100000 --width 512  => --length 100000 times --width 512 is 51,200,000 values
-$ nmt plot position-similarity --length 5000 --width 8  => --length must be at most 4096 where positions are compared
+$ nmt plot position-similarity --length 5000 --width 8  => --length must be at most 4096 to compare positions
 $ nmt plot position-columns --length 50 --position 50  => --position must be from 0 to 49; received 50
 $ nmt plot position-table ' '  => A table has from 1 to 32 rows, one a word
 $ nmt plot position-table --width 18  => at most 16 columns; received 4 words and --width 18
-$ nmt plot masks ''  => The sentence has 0 words and 2 of padding
-$ nmt plot words thirst  => 'thirst' is no token of the source vocabulary (did you mean
-$ nmt plot words --neighbors 1 thirsty  => A map needs 3 words at least
+$ nmt plot masks ''  => The sentence has 0 words and 2 tokens of padding
+$ nmt plot words thirst  => 'thirst' is not a token of the source vocabulary (did you mean
+$ nmt plot words --neighbors 1 thirsty  => A map needs at least 3 words
 $ sed -i 's/word_embedding: trained/word_embedding: sinusoidal/' checkpoints/base/config.yaml
 $ sed -i 's/tie_embeddings: output/tie_embeddings: none/' checkpoints/base/config.yaml
 $ nmt plot words  => Run 'base' has fixed word embeddings (model.word_embedding
@@ -426,7 +426,7 @@ $ nmt plot speed  => Run 'base' has no times to draw
 $ echo '{"format": 1}' > scores.json
 $ nmt plot by-length scores.json --run base  => --run has no effect
 $ echo '{"format": 1}' > scores.json
-$ nmt plot by-length scores.json  => scores.json is no evaluation
+$ nmt plot by-length scores.json  => scores.json is not an evaluation
 $ echo 'ich bin durstig' > a.de
 $ cp a.de b.de
 $ echo 'from nmt.evaluation.evaluate import evaluate' > made.py

@@ -150,7 +150,7 @@ def test_random_splits_ignore_sources_of_further_corpora_and_an_overlap_is_found
 def test_what_cannot_be_a_further_corpus_is_refused_and_nothing_is_written(folder: Path) -> None:
     for error, message, arguments in (
         (NmtError, "'train' cannot be the name", {"corpora": {"train": "pairs.tsv"}}),
-        (NmtError, r"The tag 'bt' is that of no", {"tags": ["bt"]}),
+        (NmtError, r"There is no further corpus for tag 'bt'", {"tags": ["bt"]}),
         (NotFoundError, r"neither data/bt\.jsonl\.gz nor data/bt\.tsv\.gz", {"corpora": {"bt": []}}),
         (NmtError, "received 3 files", {"corpora": {"bt": ["a", "b", "c"]}}),
         (DataError, "Corpus 'bt' has no usable pair", {"corpora": {"bt": write_tsv("empty.tsv", [])}}),

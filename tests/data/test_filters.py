@@ -353,7 +353,7 @@ def test_scores_stand_in_json_lines_or_are_missed(tmp_path: Path) -> None:
         return len(read_corpus(Sources.of(path), config, tmp_path, lambda *_: None).sources)
 
     assert kept(*lines) == 2
-    with pytest.raises(DataError, match="line 2 has no number in a field score"):
+    with pytest.raises(DataError, match="line 2 has no number in the field score"):
         kept(lines[0], {"source": "a", "target": "b"})
     with pytest.raises(DataError, match="line 1 is not JSON"):
         path.write_text("{")

@@ -9,7 +9,7 @@ from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.plotting import style
-from nmt.plotting.attention import ACROSS, LARGEST_SIDE, SMALLEST_FONT, draw_attention, top_of_scale
+from nmt.plotting.attention import ACROSS, LARGEST_CELLS, SMALLEST_FONT, draw_attention, top_of_scale
 from nmt.plotting.style import LONGEST_LABEL
 
 TITLE = "Attention of layer 1 of 1, mean of 4 heads", "run base · data words · 2026-01-02"
@@ -73,7 +73,7 @@ def test_labels_of_hundreds_of_tokens_thin_out_and_the_picture_has_a_bound(heads
     shown = [text.get_text() for text in figure.axes[0].get_xticklabels()]
     step = words(600).index(shown[1])
     assert step > 1 and shown == words(600)[::step]
-    assert max(figure.get_size_inches()) < LARGEST_SIDE + 5
+    assert max(figure.get_size_inches()) < LARGEST_CELLS + 5
 
 
 @pytest.mark.parametrize(("heads", "suffix"), [(1, "png"), (2, "svg"), (1, "pdf")])

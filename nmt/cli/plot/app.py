@@ -1,4 +1,4 @@
-"""``nmt plot``: the figures by help section, and what their commands have in common."""
+"""``nmt plot``: the list of figures by help section, and the command that each figure gets."""
 
 import inspect
 from collections.abc import Callable
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
 Draw = Callable[..., "Run | None"]
-"""Function of an empty figure and options that draws, and returns the run in whose folder the figure belongs."""
+"""Function that draws into an empty figure by its options. It returns the run whose folder gets the file, or None."""
 
 OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
-        help="Figure file; its suffix is the format, such as .svg. Default: FIGURE.png in plots/ of the run, else in "
-        "this folder.",
+        help="File of the figure, in the format of its suffix, such as .svg. Default: FIGURE.png in plots/ of the run, "
+        "or in this folder.",
     ),
 ]
-# Figures that a run alone determines: function of (figure, run) in nmt.plotting, and what it draws.
+# Figures whose only option is the run: the function of (figure, run) in nmt.plotting, and its content in words.
 OF_A_RUN = {
     "losses": ("curves.draw_losses", "training and validation loss by epoch"),
     "accuracy": ("curves.draw_accuracy", "training and validation accuracy by epoch"),
     "bleu": ("curves.draw_bleu", "BLEU and chrF of the validation translations by time"),
     "schedule": ("curves.draw_schedule", "the learning rate by step"),
-    "speed": ("curves.draw_speed", "target tokens a second and the time of a step"),
-    "positions": ("trained.draw_positions", "position embeddings of a run, sinusoidal, learned or rotary"),
+    "speed": ("curves.draw_speed", "target tokens per second and the time per step"),
+    "positions": ("trained.draw_positions", "the position embeddings of a run: sinusoidal, learned or rotary"),
 }
 
 
 def of_a_run(name: str) -> Draw:
-    """Return the function that draws a figure of ``OF_A_RUN``, whose module is loaded when it is drawn."""
-    place, content = OF_A_RUN[name]
+    """Return the function that draws a figure of ``OF_A_RUN``. Calling it loads the module that holds the code."""
+    path, content = OF_A_RUN[name]
 
     def draw(figure: "Figure", run: RunOption = None) -> "Run":
         from nmt.runs.directory import find_run
 
         chosen = find_run(run)
-        module, function = place.split(".")
+        module, function = path.split(".")
         getattr(import_module(f"nmt.plotting.{module}"), function)(figure, chosen)
         return chosen
 
@@ -62,7 +62,7 @@ def of_a_run(name: str) -> Draw:
     return draw
 
 
-# Help sections, with their figures in the order of the page; the names of figures are those of the functions.
+# Help sections with their figures, in the order of the help page. A figure has the name of its function.
 SECTIONS: dict[str, list[Draw]] = {
     "Training of a run": [*map(of_a_run, OF_A_RUN), runs.compare],
     "Data, scores, attention, words": [runs.lengths, runs.by_length, runs.attention, lesson.words],
@@ -74,7 +74,7 @@ SECTIONS: dict[str, list[Draw]] = {
 
 
 def command(draw: Draw) -> Callable[..., None]:
-    """Return the command of a figure: the options of the function that draws it, and --output. It prints the path."""
+    """Return the command of a figure, with the options of its function and --output. It prints the path of the file."""
     name = draw.__name__.replace("_", "-")
 
     def plot_figure(output: Path | None, **options: Any) -> None:
@@ -87,9 +87,9 @@ def command(draw: Draw) -> Callable[..., None]:
         style.save(figure, given or style.output_figure(path))
         typer.echo(path)
 
-    of_output = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)
-    _, *parameters = inspect.signature(draw).parameters.values()
-    plot_figure.__signature__ = inspect.Signature([*parameters, of_output])  # type: ignore[attr-defined]
+    output_option = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)
+    _, *options = inspect.signature(draw).parameters.values()
+    plot_figure.__signature__ = inspect.Signature([*options, output_option])  # type: ignore[attr-defined]
     plot_figure.__name__, plot_figure.__doc__ = name, draw.__doc__
     return plot_figure
 
@@ -98,7 +98,7 @@ plot = typer.Typer(
     name="plot",
     cls=HelpGroup,
     subcommand_metavar="FIGURE [ARGUMENT]...",
-    help="""Draw the curves of a run, its attention, and what its model computes.
+    help="""Draw training curves, attention, embeddings and other figures.
 
     Prints the path of the figure. The suffix of --output names its format: .png, .svg or .pdf.
 

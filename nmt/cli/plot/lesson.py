@@ -1,4 +1,4 @@
-"""``nmt plot`` for figures of the lesson: position encodings, masks, embeddings, maps of words."""
+"""``nmt plot`` commands for figures of the lesson: position encodings, masks, embeddings, maps of words."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
 Length = Annotated[int, typer.Option(min=1, max=100_000, metavar="L", help="Number of positions.")]
-Width = Annotated[int, typer.Option(min=2, max=65_536, metavar="D", help="Dimensions of an encoding, an even number.")]
+Width = Annotated[int, typer.Option(min=2, max=65_536, metavar="D", help="Even number of dimensions of an encoding.")]
 Base = Annotated[
     float,
     typer.Option(metavar="BASE", help="Base of the wavelengths, which rise from 2 pi to nearly base x 2 pi positions."),
@@ -40,8 +40,8 @@ def position_matrix(figure: "Figure", length: Length = 100, width: Width = 512, 
 def sinusoids(figure: "Figure", position: Positions = None, width: Width = 512, base: Base = 10_000) -> None:
     """Draw the sines of single positions as curves over the dimensions.
 
-    The curve of position k is sin(k / base^(2i/d)) over i, the number of the pair of dimensions; by default of the
-    positions 0, 4, 8 and 12. Needs no run.
+    The curve of position k is sin(k / base^(2i/d)) over i, the number of the pair of dimensions. The default positions
+    are 0, 4, 8 and 12. Needs no run.
 
     Examples:
         nmt plot sinusoids
@@ -56,9 +56,7 @@ def position_columns(
     figure: "Figure",
     column: Annotated[
         list[int] | None,
-        typer.Option(
-            min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four, of different wavelengths."
-        ),
+        typer.Option(min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four of different wavelengths."),
     ] = None,
     position: Positions = None,
     length: Length = 100,
@@ -67,8 +65,8 @@ def position_columns(
 ) -> None:
     """Draw columns of the position encoding over the positions.
 
-    Each column is a sinusoid of its own wavelength. The values at a marked position are part of its encoding. Needs no
-    run.
+    Each column is a sinusoid with its own wavelength. The values at a marked position are part of its encoding. Needs
+    no run.
 
     Examples:
         nmt plot position-columns
@@ -102,9 +100,9 @@ def position_similarity(
     width: Width = 512,
     base: Base = 10_000,
 ) -> None:
-    """Draw the similarity of the encodings of any two positions.
+    """Draw the similarity of the encodings of every two positions.
 
-    The cosine depends on the distance of the positions alone, and falls with it. Needs no run.
+    The cosine depends only on the distance of the positions, and falls with it. Needs no run.
 
     Examples:
         nmt plot position-similarity
@@ -125,7 +123,7 @@ def position_table(
 ) -> None:
     """Write out the position encoding of a sentence as a table.
 
-    Each cell holds formula and value. Needs no run.
+    Each cell holds a formula and its value. Needs no run.
 
     Examples:
         nmt plot position-table
@@ -141,9 +139,9 @@ def masks(
     sentence: Annotated[str, typer.Argument(help="Words with white space between them.")],
     pad: Annotated[int, typer.Option(min=0, max=39, metavar="N", help="Tokens of padding after the sentence.")] = 2,
 ) -> None:
-    """Draw padding mask, look-ahead mask and both together.
+    """Draw the padding mask, the look-ahead mask and both combined.
 
-    A row is a token that attends, a column a token that is attended to; masked cells are dark. Needs no run.
+    A row is a token that attends, a column a token that is attended to. Masked cells are dark. Needs no run.
 
     Examples:
         nmt plot masks "I am a robot"
@@ -161,20 +159,20 @@ def embeddings(
     ],
     length: Annotated[
         int | None,
-        typer.Option(min=1, max=256, metavar="L", help="Rows of a phrase, with padding. Default: the longest phrase."),
+        typer.Option(min=1, max=256, metavar="L", help="Pad each phrase to L rows. Default: the longest phrase."),
     ] = None,
     width: Width = 50,
     base: Base = 10_000,
     run: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Run in checkpoints/ whose learned embeddings stand below."),
+        typer.Option(metavar="RUN", help="Run in checkpoints/ whose learned embeddings are drawn below."),
     ] = None,
     epoch: EpochOption = None,
 ) -> "Run | None":
     """Draw word plus position embeddings of phrases side by side.
 
-    Fixed embeddings need no run: the vector of a token is the sinusoidal encoding of its id plus that of its position.
-    With --run, the learned embeddings of its encoder stand below.
+    Fixed embeddings need no run: the vector of a token is the sum of the sinusoidal encodings of its id and position.
+    With --run, a second row shows the learned embeddings of the run's encoder.
 
     Examples:
         nmt plot embeddings "I am a robot" "you too robot"
@@ -201,22 +199,24 @@ def words(
     figure: "Figure",
     word: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="Words, each with its neighbours. Default: the most frequent tokens."),
+        typer.Argument(
+            metavar="[WORD]...", help="Words to draw with their neighbours. Default: the most frequent tokens."
+        ),
     ] = None,
     run: RunOption = None,
     epoch: EpochOption = None,
     side: Annotated[
         Literal["source", "target"], typer.Option(metavar="SIDE", help="Vocabulary: source or target.")
     ] = "source",
-    count: Annotated[int, typer.Option(min=3, max=500, metavar="K", help="Tokens of the map without words.")] = 150,
-    neighbors: Annotated[
-        int, typer.Option(min=1, max=20, metavar="N", help="Nearest neighbours of each given word.")
-    ] = 6,
+    count: Annotated[
+        int, typer.Option(min=3, max=500, metavar="K", help="Without WORD: number of tokens on the map.")
+    ] = 150,
+    neighbors: Annotated[int, typer.Option(min=1, max=20, metavar="N", help="Number of neighbours of each WORD.")] = 6,
 ) -> "Run":
     """Draw a two-dimensional map of word embeddings.
 
-    Without words, the map shows the most frequent tokens. With words, it shows each with its nearest neighbours by
-    cosine, and lists them. The axes are the principal components. A hyphen marks a subword within a word.
+    Without words, the map shows the most frequent tokens. With words, it shows and lists the nearest neighbours of each
+    word by cosine. The axes are the principal components. A hyphen marks a subword within a word.
 
     Examples:
         nmt plot words

@@ -1,4 +1,4 @@
-"""``nmt plot`` for figures of runs and datasets with options of their own."""
+"""``nmt plot`` commands for those figures of runs and datasets that have options of their own."""
 
 import contextlib
 from datetime import datetime
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 SCORES = "nmt evaluate --by-length --json > scores.json"
 SOURCE, READ, WRITTEN = "source", "target, as read", "target, as written"
+"""Names of token sequences: the source, and the target as the decoder reads it (from bos) and writes it (to eos)."""
 KINDS = {
     "encoder": ("Self-attention of the encoder", SOURCE, SOURCE),
     "decoder": ("Self-attention of the decoder", READ, READ),
     "cross": ("Cross-attention", WRITTEN, SOURCE),
 }
-"""Name, tokens that attend, at the rows of a matrix, and tokens that are attended to, by kind of attention."""
-SEPARATOR = "\N{NO-BREAK SPACE}· "  # a line of the title breaks behind the dot
+"""By kind of attention: its name, the tokens that attend (rows of a matrix), the tokens attended to (columns)."""
+SEPARATOR = "\N{NO-BREAK SPACE}· "  # lets a line of the title break only after the dot
 
 
 def compare(
@@ -34,17 +35,17 @@ def compare(
         str,
         typer.Option(
             metavar="NAME",
-            help="Metric of the validation, such as loss or bleu, or of training, such as train-loss or learning-rate.",
+            help="Metric of validation, such as loss or bleu, or of training, such as train-loss or learning-rate.",
         ),
     ] = "loss",
     by: Annotated[
         Literal["steps", "epochs", "tokens", "minutes"],
-        typer.Option(metavar="AXIS", help="steps, epochs, tokens or minutes."),
+        typer.Option(metavar="AXIS", help="Horizontal axis: steps, epochs, tokens or minutes."),
     ] = "epochs",
 ) -> None:
     """Draw a metric of several runs.
 
-    Each run has a curve, with its best value beside its name. Where the datasets of the runs differ, the names say so.
+    Each run has a curve, and the legend gives its best value. If the runs have different datasets, it names these too.
 
     Examples:
         nmt plot compare base wide deep
@@ -60,19 +61,19 @@ def compare(
 def by_length(
     figure: "Figure",
     file: Annotated[
-        Path | None, typer.Argument(help="Evaluation, saved by nmt evaluate --by-length --json.", metavar="[FILE]")
+        Path | None, typer.Argument(help="Output of nmt evaluate --by-length --json.", metavar="[FILE]")
     ] = None,
     run: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RUN[:EPOCH]",
-            help="Run to evaluate on its test split. Default: the run trained last. Repeat to compare.",
+            help="Run to evaluate on its test split. Repeatable. Default: the run trained last.",
         ),
     ] = None,
 ) -> None:
     """Draw BLEU and chrF by source length.
 
-    Without FILE the runs translate the test split of their dataset, as nmt evaluate does. With FILE nothing is
+    Without FILE, the runs translate the test split of their dataset, as nmt evaluate does. With FILE, nothing is
     translated.
 
     Examples:
@@ -88,7 +89,8 @@ def by_length(
     if file is None:
         settings: dict[str, Any] = {"resamples": 0, "examples": 0, "metrics": ["bleu"], "by_length": True}
         with contextlib.closing(Bar("sentences")) as bar:
-            record, when = evaluate(run or [], progress=bar.show, **settings).record, datetime.now()
+            record = evaluate(run or [], progress=bar.show, **settings).record
+        time = datetime.now()
     elif run:
         raise NmtError(
             f"--run has no effect: {file} holds the scores, so nothing is translated. Leave out --run or the file."
@@ -98,23 +100,23 @@ def by_length(
             record = EvaluationRecord.model_validate_json(file.read_bytes())
         except ValueError:
             raise DataError(
-                f"{file} is no evaluation that nmt evaluate --json printed. Make one with: {SCORES}"
+                f"{file} is not an evaluation that nmt evaluate --json printed. Make one with: {SCORES}"
             ) from None
         if not record.by_length:
             raise DataError(f"{file} has no scores by source length. Make it with: {SCORES}")
-        when = datetime.fromtimestamp(file.stat().st_mtime)
+        time = datetime.fromtimestamp(file.stat().st_mtime)
     test_set = record.test_set
     name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
-    draw_by_length(figure, f"{name} · {test_set.sentences:,} sentences · {when.date()}", record.by_length)
+    draw_by_length(figure, f"{name} · {test_set.sentences:,} sentences · {time.date()}", record.by_length)
 
 
 def lengths(
     figure: "Figure", dataset: DatasetOption = None, config: ConfigOption = "base.yaml", overrides: SetOption = None
 ) -> None:
-    """Draw the sentence lengths of a dataset, and tell its padding.
+    """Draw the sentence lengths of a dataset, and give the share of padding in its batches.
 
-    The lengths are those of the training split, in tokens without marks of beginning and end. The padding is that of
-    the batches of the first epoch, by training.batch_type and training.batch_size.
+    Lengths are counted on the training split, in tokens without bos and eos. Padding is counted in the batches of the
+    first epoch, by training.batch_type and training.batch_size.
 
     Examples:
         nmt plot lengths
@@ -127,20 +129,21 @@ def lengths(
     from nmt.plotting.lengths import draw_lengths, padding_of
 
     settings = load_config(find_config(config), overrides)
-    training, found = settings.training, find_dataset(dataset or settings.data.dataset)
-    split, manifest = found.split("train"), found.manifest
+    training = settings.training
+    prepared = find_dataset(dataset or settings.data.dataset)
+    split, manifest = prepared.split("train"), prepared.manifest
     names = [side if code == side else f"{side} ({code})" for side, code in manifest.languages.items()]
     sides = dict(zip(names, (split.source.lengths, split.target.lengths), strict=True))
     # The decoder reads a target from bos to the last token and predicts it from the first token to eos.
     marks = dict(zip(names, (1 + settings.model.reads_bos, 1), strict=True))
     plan = plan_epoch(split, training.batch_size, seed=training.seed, epoch=1, batch_type=training.batch_type)
     padding = [f"{share:.1%} of {side}" for side, share in padding_of(plan, sides, marks).items()]
-    draw_lengths(
-        figure, f"data {found.name} · training split, {manifest.splits['train'].pairs:,} pairs · prepared "
-        f"{manifest.prepared_at[:10]} · padding in batches of {training.batch_size:,} "
-        f"{'pairs' if training.batch_type == 'sentences' else 'target tokens'}: {', '.join(padding)}",
-        sides, manifest.unit,
-    )  # fmt: skip
+    unit = "pairs" if training.batch_type == "sentences" else "target tokens"
+    details = (
+        f"data {prepared.name} · training split, {manifest.splits['train'].pairs:,} pairs · prepared "
+        f"{manifest.prepared_at[:10]} · padding in batches of {training.batch_size:,} {unit}: {', '.join(padding)}"
+    )
+    draw_lengths(figure, details, sides, manifest.unit)
 
 
 def attention(
@@ -152,25 +155,25 @@ def attention(
         Literal["encoder", "decoder", "cross"],
         typer.Option(
             metavar="KIND",
-            help="encoder or decoder: self-attention of that side. cross: attention of the decoder to the source.",
+            help="encoder or decoder: self-attention there. cross: attention of the decoder to the source.",
         ),
     ] = "cross",
     layer: Annotated[
         str | None, typer.Option(metavar="N", help="Layer, from 1, or all. Default: the last layer.")
     ] = None,
     head: Annotated[
-        str, typer.Option(metavar="N", help="Head, from 1, or all, or mean: the mean over the heads of a layer.")
+        str, typer.Option(metavar="N", help="Head, from 1; all; or mean, the mean over the heads of a layer.")
     ] = "all",
     target: Annotated[
         str | None,
-        typer.Option(help="Translation that the decoder reads, word by word. Default: the run's own translation."),
+        typer.Option(help="Translation for the decoder to read. Default: the run's own translation."),
     ] = None,
 ) -> "Run":
     """Draw the attention of a run on a sentence, by layer and head.
 
     The run translates the sentence as nmt translate does, or reads the translation of --target. A row of a matrix
-    belongs to a token that attends, a column to a token attended to. In cross-attention a row bears the token that is
-    written next, in self-attention the token that is read. A recurrent model has cross-attention alone.
+    belongs to a token that attends, a column to a token attended to. The label of a row is the token written next in
+    cross-attention, and the token read in self-attention. Recurrent models have only cross-attention.
 
     Examples:
         nmt plot attention "im thirsty"
@@ -180,7 +183,7 @@ def attention(
     """
     import numpy as np
 
-    from nmt.plotting.attention import draw_attention
+    from nmt.plotting.attention import ACROSS, draw_attention
     from nmt.runs.directory import find_run
 
     chosen = find_run(run)
@@ -188,37 +191,37 @@ def attention(
     weights = getattr(maps, kind)  # [layers, heads, rows, columns]
     if weights is None:
         raise DataError(
-            f"Run {chosen.name!r} has no self-attention: architecture {chosen.config().model.architecture!r} has "
-            f"attention of the decoder to the source alone. Leave --kind {kind} out."
+            f"Run {chosen.name!r} has no self-attention: architecture {chosen.config().model.architecture!r} only has "
+            f"attention of the decoder to the source. Leave --kind {kind} out."
         )
     if kind == "decoder":
         weights = np.where(np.tri(weights.shape[-1]) > 0, weights, np.nan)  # blank where the causal mask forbids it
-    count, heads = weights.shape[:2]
-    layers = _numbers("layer", layer or str(count), count, chosen.name)
-    part = f"all {count} layers" if len(layers) > 1 else f"layer {layers[0]} of {count}"
+    layer_count, head_count = weights.shape[:2]
+    layers = _numbers("layer", layer or str(layer_count), layer_count, chosen.name)
+    part = f"all {layer_count} layers" if len(layers) > 1 else f"layer {layers[0]} of {layer_count}"
     if head == "mean":
-        weights, shown = weights.mean(axis=1, keepdims=True), [1]
-        part += f", mean of {heads} heads" if heads > 1 else ""
+        weights, heads = weights.mean(axis=1, keepdims=True), [1]
+        part += f", mean of {head_count} heads" if head_count > 1 else ""
     else:
-        shown = _numbers("head", head, heads, chosen.name)
-        part += f", head {shown[0]} of {heads}" if len(shown) < heads else ""
+        heads = _numbers("head", head, head_count, chosen.name)
+        part += f", head {heads[0]} of {head_count}" if len(heads) < head_count else ""
     panels = []
-    for number in layers:
-        for one in shown:  # a caption says what differs between the matrices
-            caption = [f"layer {number}"] * (len(layers) > 1) + [f"head {one}"] * (len(shown) > 1)
-            panels.append((", ".join(caption), weights[number - 1, one - 1]))
-    name, *sides = KINDS[kind]
-    rows, columns = ((side, tokens[side]) for side in sides)
-    row = {"across": len(shown)} if len(layers) > 1 and len(shown) > 1 else {}  # a layer has a row of its own
-    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, **row)
+    for layer_number in layers:
+        for head_number in heads:  # a caption names only what differs between the matrices
+            caption = [f"layer {layer_number}"] * (len(layers) > 1) + [f"head {head_number}"] * (len(heads) > 1)
+            panels.append((", ".join(caption), weights[layer_number - 1, head_number - 1]))
+    name, row_side, column_side = KINDS[kind]
+    rows, columns = (row_side, tokens[row_side]), (column_side, tokens[column_side])
+    across = len(heads) if len(layers) > 1 and len(heads) > 1 else ACROSS  # each layer gets its own row
+    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, across=across)
     return chosen
 
 
 def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
-    """Return the layers or heads, of 1 .. ``count``, that an option chooses.
+    """Return the numbers of the layers or heads, from 1 to ``count``, that an option chooses.
 
     Raises:
-        NotFoundError: for a value that is neither a number of one of them nor "all".
+        NotFoundError: for a value that is neither such a number nor "all".
     """
     if value == "all":
         return [*range(1, count + 1)]
@@ -233,10 +236,10 @@ def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
 def _attend(
     run: "Run", sentence: str, epoch: str | None, target: str | None
 ) -> "tuple[AttentionMaps, dict[str, list[str]], str]":
-    """Translate a sentence, unless its translation is given, and return the attention of the run on both.
+    """Return the attention of a run on a sentence and its translation: ``target``, or the run's own if that is None.
 
     Returns:
-        Attention, tokens of each side of a matrix, and what a title says of run, data, date, weights and translation.
+        Attention; tokens by the names SOURCE, READ and WRITTEN; and details for the title: run, data, date, weights.
 
     Raises:
         DataError: for a sentence or translation without words, or longer than the model reads.
@@ -251,19 +254,18 @@ def _attend(
     name = repr(sentence[:60])
     if not translator.encode([sentence], [name])[0]:
         raise DataError(
-            f"Sentence {sentence[:60]!r} has no words after normalization. Attention needs a word at least. Give "
+            f"Sentence {sentence[:60]!r} has no words after normalization. Attention needs at least one word. Give "
             "another sentence."
         )
-    of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
-    details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
+    weights = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
+    details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {weights}"])
     if target is None:
         [translation] = translator.translate_details([sentence], names=[name])
     else:
         translation = translator.given_translation(target)
         details += f"{SEPARATOR}translation given"
-        for text, words in (
-            (sentence, translator.source.unknown(sentence)), (target, translator.target.unknown(target)),
-        ):  # fmt: skip
+        for text, tokenizer in ((sentence, translator.source), (target, translator.target)):
+            words = tokenizer.unknown(text)
             if words:
                 typer.echo(f"nmt: {text[:60]!r}: unknown to the model: {', '.join(words)}", err=True)
     maps = translator.attention_maps(sentence, translation)

@@ -1,4 +1,4 @@
-"""Readers of sentence pairs, one per file format: pickle, TSV, two line-aligned files, JSON Lines, TMX."""
+"""Readers of sentence pairs for each file format: pickle, TSV, two line-aligned files, JSON Lines, TMX."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,30 +16,30 @@ JSON_LINES = {".jsonl", ".ndjson"}
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation, as in the file."""
+    """A sentence and its translation, as they stand in the file."""
 
     source: str
     target: str
 
 
-Read = Iterator[tuple[int, Pair | Unreadable]]
-"""Iterator over (number of the line, row or unit from 1, its content)."""
+NumberedPairs = Iterator[tuple[int, Pair | Unreadable]]
+"""Iterator over (number of the line, row or unit, counted from 1; its content)."""
 
 
 def unit_of(files: list[TextFile]) -> str:
-    """Return what ``read_pairs`` numbers: "line", "row" of a pickled array, or "unit" of a TMX file."""
+    """Return the unit that ``read_pairs`` numbers: "line", "row" of a pickled array, or "unit" of a TMX file."""
     suffix = files[0].suffix
     return "row" if suffix in PICKLES else "unit" if suffix == ".tmx" else "line"
 
 
-def read_pairs(files: list[TextFile], config: DataConfig) -> Read:
+def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
     """Yield the numbered pairs of one file, or of two line-aligned files.
 
-    The suffix determines the format: .pkl and .pickle for a NumPy array (N, 2) of str, .jsonl and .ndjson for JSON
-    Lines, .tmx for TMX, any other for TSV. Each file may be gzipped or a member of a zip archive.
+    The suffix determines the format: .pkl and .pickle for a NumPy array of str, [N, 2], .jsonl and .ndjson for JSON
+    Lines, .tmx for TMX, any other for TSV. A file may be gzipped or a member of a zip archive.
 
     Raises:
-        DataError: for a file that breaks its format as a whole. A single bad pair is yielded as ``Unreadable``.
+        DataError: if a file as a whole breaks its format. A single bad pair is yielded as ``Unreadable``.
     """
     if len(files) == 2:
         return _read_two_files(*files)
@@ -53,19 +53,19 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> Read:
     return _read_tsv(file, config)
 
 
-def _read_pickle(file: TextFile) -> Read:
+def _read_pickle(file: TextFile) -> NumberedPairs:
     with open_bytes(file) as stream:
         rows = read_string_array(stream.read(MAX_BYTES + 1), str(file))
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise DataError(
-            f"{file} holds an array of shape {rows.shape}. A pickled corpus is an array of shape (N, 2), one pair per "
-            "row. Keep the two columns with the sentences."
+            f"{file} holds an array of shape {rows.shape}. A pickled corpus is an array of shape (N, 2), with a pair "
+            "in each row. Keep only the two columns with the sentences."
         )
     for number, (source, target) in enumerate(rows, start=1):
         yield number, Pair(str(source), str(target))
 
 
-def _read_tsv(file: TextFile, config: DataConfig) -> Read:
+def _read_tsv(file: TextFile, config: DataConfig) -> NumberedPairs:
     lines = numbered_lines(file)
     columns = [config.source_column or 1, config.target_column or 2]
     if config.header or any(isinstance(column, str) for column in columns):
@@ -101,7 +101,7 @@ def _column(file: TextFile, header: str | Unreadable, column: int | str) -> int:
     return names.index(column) + 1
 
 
-def _read_two_files(source_file: TextFile, target_file: TextFile) -> Read:
+def _read_two_files(source_file: TextFile, target_file: TextFile) -> NumberedPairs:
     sides = (numbered_lines(source_file), numbered_lines(target_file))
     for number, (source, target) in enumerate(itertools.zip_longest(*sides), start=1):
         if source is None or target is None:
@@ -109,18 +109,18 @@ def _read_two_files(source_file: TextFile, target_file: TextFile) -> Read:
             unread = sum(1 for _ in sides[source is None])
             raise DataError(
                 f"{short} has {number - 1:,} lines, {long} has {number + unread:,}. Two files are paired line by line, "
-                "so they need equally many. Give two files that belong together."
+                "so they need the same number of lines. Give two files that belong together."
             )
-        left, right = source[1], target[1]
-        if isinstance(left, Unreadable):
-            yield number, left
-        elif isinstance(right, Unreadable):
-            yield number, right
+        source_line, target_line = source[1], target[1]
+        if isinstance(source_line, Unreadable):
+            yield number, source_line
+        elif isinstance(target_line, Unreadable):
+            yield number, target_line
         else:
-            yield number, Pair(left, right)
+            yield number, Pair(source_line, target_line)
 
 
-def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
+def _read_json_lines(file: TextFile, config: DataConfig) -> NumberedPairs:
     fields = [config.source_column or "source", config.target_column or "target"]
     if not all(isinstance(field, str) for field in fields):
         raise DataError(
@@ -153,15 +153,16 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
 
 
 def read_scores(files: list[TextFile]) -> Iterator[float]:
-    """Yield the field ``score`` of each line of JSON Lines; 0 where ``read_pairs`` finds no JSON.
+    """Yield the field ``score`` of each line of JSON Lines; 0 for a line that is not JSON (see ``read_pairs``).
 
     Raises:
-        DataError: for another format, and for a line without a number there.
+        DataError: if the file is not JSON Lines, or a line has no number in this field.
     """
     if files[0].suffix not in JSON_LINES:
         raise DataError(
             f"{' and '.join(map(str, files))} has no scores. The filter score reads the field score of JSON Lines, as "
-            "nmt synthesize writes it, or asks runs. Name a run with --set data.score_runs=[RUN], or leave it out."
+            "nmt synthesize writes it, or scores with runs. Name a run with --set data.score_runs=[RUN], or leave the "
+            "filter out."
         )
     for number, line in numbered_lines(files[0]):
         try:
@@ -172,21 +173,21 @@ def read_scores(files: list[TextFile]) -> Iterator[float]:
             score = None
         if not isinstance(score, int | float):
             raise DataError(
-                f"{files[0]}, line {number} has no number in a field score. The filter score reads it there. Correct "
+                f"{files[0]}, line {number} has no number in the field score, which the filter score reads. Correct "
                 "the line, or name a run that scores with --set data.score_runs=[RUN]."
             )
         yield score
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value is valid Unicode; JSON can escape half of a surrogate pair, which is not."""
+    """Return whether a value is text of valid Unicode. JSON can escape half a surrogate pair, which is not valid."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
 
 
-def _read_tmx(file: TextFile, config: DataConfig) -> Read:
+def _read_tmx(file: TextFile, config: DataConfig) -> NumberedPairs:
     languages: tuple[str, str] | None = None
     for number, unit in enumerate(TmxReader(file).read(), start=1):
         if languages is None:
@@ -195,7 +196,7 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
         if None in texts:
             yield number, Unreadable("no such language", (
                 f"{file}, unit {number} has segments in {first_names(sorted(unit)) or 'no language'}. Each unit needs "
-                f"one in {languages[0]!r:.60} and one in {languages[1]!r:.60}. Name two other languages with --set "
+                f"a segment in {languages[0]!r:.60} and in {languages[1]!r:.60}. Name two other languages with --set "
                 "data.source_column and data.target_column"
             ))  # fmt: skip
         else:
@@ -203,17 +204,17 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
 
 
 def tmx_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | None:
-    """Return the languages of source and target in a TMX file, in lower case; None for a file without units.
+    """Return the source and target language of a TMX file, in lower case; None for a file without units.
 
     Raises:
-        DataError: if the file cannot be read, or its first unit does not decide and no languages are configured.
+        DataError: if the file cannot be read, or no languages are configured and its first unit does not have two.
     """
     unit = next(TmxReader(file).read(), None)
     return None if unit is None else _languages_of_unit(file, unit, config)
 
 
 def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig) -> tuple[str, str]:
-    """Return the languages of source and target: the configured ones, else those of the first unit."""
+    """Return the source and target language: as configured, else the languages of the first unit in their order."""
     configured = (config.source_column, config.target_column)
     if all(isinstance(language, str) for language in configured):
         return str(configured[0]).lower(), str(configured[1]).lower()
@@ -228,7 +229,7 @@ def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig)
 
 
 def _segment(unit: dict[str, str], language: str) -> str | None:
-    """Return the segment in ``language``, or in a variety of it such as "en-us" for "en"."""
+    """Return the segment in ``language``, else in a variety of it, such as "en-us" for "en"; None without either."""
     if language in unit:
         return unit[language]
     return next((text for variety, text in unit.items() if variety.split("-")[0] == language), None)

@@ -1,13 +1,13 @@
-"""A reader of pickled string arrays that runs no code from the file: the only reader of pickles in the project.
+"""A safe reader of pickled string arrays, which runs no code from the file. It is the project's only reader of pickles.
 
 A pickle is a program for a small stack machine. Some of its instructions call functions that the file names, so
-``pickle.load`` runs whatever its writer chose. This allow-listing unpickler never calls it: it interprets only the
-instructions that encode a NumPy array of strings, allows only the names in ``_NAMES``, and records a "call" as its
-name and arguments. It then builds the array from the checked records.
+``pickle.load`` runs any code that the writer chose. This reader never calls ``pickle.load``. It interprets only the
+instructions that encode a NumPy array of strings, allows only the names in ``_NAMES``, and records a call as its name
+and arguments instead of making it. It then builds the array from the checked records.
 
-The cost of a file is bounded. It has at most ``MAX_BYTES``, an eighth of the machine's memory, and at most
-``MAX_INSTRUCTIONS`` are interpreted. Lengths are compared with the bytes available before anything is allocated. Memory
-use is a few times the size of the file.
+The cost of a file is bounded: it has at most ``MAX_BYTES``, an eighth of the machine's memory, and at most
+``MAX_INSTRUCTIONS`` are interpreted. Lengths are compared with the available bytes before memory is allocated. Reading
+takes a few times the size of the file in memory.
 """
 
 import math
@@ -21,7 +21,7 @@ import numpy as np
 
 from nmt.errors import DataError
 
-# Reading takes three or four times as much memory.
+# Reading takes three or four times this much memory.
 MAX_BYTES = min(4 * 2**30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 MAX_INSTRUCTIONS = 100  # a two-dimensional array has at most 73, in protocol 0
 
@@ -40,7 +40,7 @@ _LITERALS = {
     *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-# Names that a file may use, and their short names here. NumPy 2 moved numpy.core to numpy._core.
+# Names that a file may use, with their short names in this module. NumPy 2 moved numpy.core to numpy._core.
 _NAMES = {
     "numpy.core.multiarray _reconstruct": "reconstruct",
     "numpy._core.multiarray _reconstruct": "reconstruct",
@@ -48,7 +48,7 @@ _NAMES = {
     "numpy._core.numeric _frombuffer": "frombuffer",
     "numpy ndarray": "ndarray",
     "numpy dtype": "dtype",
-    # Protocols 0 to 2 have no bytes: they encode a string, or call bytes() for none.
+    # Protocols 0 to 2 have no literal bytes: they encode a string, or call bytes() for empty bytes.
     "_codecs encode": "encode",
     "__builtin__ bytes": "bytes",
     "builtins bytes": "bytes",
@@ -68,23 +68,23 @@ _FILE_KINDS = (
 
 
 class _RefusedError(Exception):
-    """A file that is not an array of strings: the finding, which follows the file's name in a message, and a remedy."""
+    """Refusal of a file: its problem, which follows the file's name in a message, and the remedy."""
 
-    def __init__(self, finding: str, remedy: str = SAVE_AGAIN) -> None:
-        super().__init__(finding)
+    def __init__(self, problem: str, remedy: str = SAVE_AGAIN) -> None:
+        super().__init__(problem)
         self.remedy = remedy
 
 
 @dataclass(frozen=True, eq=False)
 class _Name:
-    """A function or class that the file names: its short name from ``_NAMES``, never the object."""
+    """A function or class that the file names, as its short name from ``_NAMES``; never the object itself."""
 
     name: str
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call that the file requests, and the state that it sets afterwards: recorded, never executed."""
+    """A call that the file asks for, with the state that it then sets. It is recorded and never made."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -94,11 +94,11 @@ class _Call:
 def read_string_array(content: bytes, name: str) -> np.ndarray:
     """Return the array of str (NumPy kind "U", native byte order, read-only) that is pickled in a file's content.
 
-    The caller checks its shape. Its characters are valid Unicode and may include NUL. Reads all protocols that Python
-    3 writes, in C and Fortran order; refuses bytes after the end of the pickle.
+    The caller checks its shape. Its characters are valid Unicode and may include NUL. All protocols that Python 3
+    writes are read, in C and Fortran order. Bytes after the end of the pickle are refused.
 
     Raises:
-        DataError: for any other content, with the name of the file; no code in it is run.
+        DataError: for any other content; names the file. No code in the file is run.
     """
     if len(content) > MAX_BYTES:
         raise DataError(
@@ -112,12 +112,13 @@ def read_string_array(content: bytes, name: str) -> np.ndarray:
     except MemoryError as error:
         raise DataError(f"{name} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
     except Exception as error:  # damaged bytes fail in many ways: a missing mark, a bad number, invalid UTF-8
-        cut_off = content[:1] == b"\x80"
-        state, remedy = ("is damaged or cut off", COPY_AGAIN) if cut_off else ("is not a pickle", SAVE_AGAIN)
-        raise DataError(f"{name} {state} ({len(content)} bytes). {RULE} {remedy}") from error
+        is_pickle = content[:1] == b"\x80"
+        problem, remedy = ("is damaged or cut off", COPY_AGAIN) if is_pickle else ("is not a pickle", SAVE_AGAIN)
+        raise DataError(f"{name} {problem} ({len(content)} bytes). {RULE} {remedy}") from error
 
 
 def _check_kind(content: bytes) -> None:
+    """Refuse content that is obviously of another kind than a pickle."""
     if not content:
         raise _RefusedError("is empty")
     for start, kind, remedy in _FILE_KINDS:
@@ -126,11 +127,11 @@ def _check_kind(content: bytes) -> None:
     # Protocol 0 is text too, but it ends in a full stop, and an array begins with a NumPy name.
     control = re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", content[:4096])
     if not control and content[:1] != b"\x80" and content[:6] != b"cnumpy" and content[-1:] != b".":
-        raise _RefusedError("looks like text", "Two-column text is read when its name ends in .tsv or .txt.")
+        raise _RefusedError("looks like text", "Rename two-column text, so that its name ends in .tsv or .txt.")
 
 
 def _interpret(content: bytes) -> Any:
-    """Interpret the pickle and return its value, made of literals, tuples, ``_Name`` and ``_Call`` records.
+    """Interpret a pickle and return its value, which consists of literals, tuples, ``_Name`` and ``_Call`` records.
 
     Raises:
         _RefusedError: for an instruction that an array never needs.
@@ -148,11 +149,11 @@ def _interpret(content: bytes) -> Any:
         if count >= MAX_INSTRUCTIONS:
             raise _RefusedError(f"has more than {MAX_INSTRUCTIONS} pickle instructions; an array needs fewer")
         _execute(instruction.name, argument, stack, memo)
-    raise EOFError  # never reached, as genops raises where STOP is missing; for the type checker
+    raise EOFError  # for the type checker; never reached, since genops raises an error if STOP is missing
 
 
 def _execute(instruction: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> None:
-    """Apply one instruction of those that describe an array."""
+    """Apply an instruction to the stack and the memo; raise ``_RefusedError`` if an array never needs it."""
     if instruction in _CONSTANTS:
         stack.append(_CONSTANTS[instruction])
     elif instruction in _LITERALS:
@@ -167,11 +168,11 @@ def _execute(instruction: str, argument: Any, stack: list[Any], memo: dict[int, 
         values = _pop(stack, stack[::-1].index(_MARK))
         stack[-1] = values  # in the place of the mark
     elif instruction == "GLOBAL":
-        stack.append(_named(argument))
+        stack.append(_record_name(argument))
     elif instruction == "STACK_GLOBAL":
-        stack.append(_named(" ".join(_pop(stack, 2))))
+        stack.append(_record_name(" ".join(_pop(stack, 2))))
     elif instruction == "REDUCE":
-        stack.append(_called(*_pop(stack, 2)))
+        stack.append(_record_call(*_pop(stack, 2)))
     elif instruction == "BUILD":
         state = stack.pop()
         stack[-1].state = state
@@ -189,8 +190,8 @@ def _pop(stack: list[Any], count: int) -> tuple[Any, ...]:
     return values
 
 
-def _named(name: str) -> _Name:
-    """Return the record of an allowed name, given as module, space, name."""
+def _record_name(name: str) -> _Name:
+    """Return the record of an allowed name, which is given as module, space, name."""
     if name in _NAMES:
         return _Name(_NAMES[name])
     if not re.fullmatch(r"[\w.]+ [\w.<>]+", name):
@@ -199,15 +200,16 @@ def _named(name: str) -> _Name:
     raise _RefusedError(f"asks to load {dotted}, which could run code; nothing was run")
 
 
-def _called(function: Any, arguments: Any) -> _Call:
+def _record_call(function: Any, arguments: Any) -> _Call:
     if not isinstance(function, _Name) or not isinstance(arguments, tuple):
         raise TypeError("a call needs a name and a tuple")
-    if function.name == "dtype":  # checked at once: the objects of an object array precede its end
+    if function.name == "dtype":  # checked now, before the reader meets the objects of an array of objects
         _string_length(arguments)
     return _Call(function.name, arguments)
 
 
 def _string_length(arguments: Any) -> int:
+    """Return the number of characters of each string, from the arguments of a dtype."""
     match arguments:
         case (str(code), 0 | 1, 0 | 1) if matched := re.fullmatch("U([1-9][0-9]{0,8})", code):
             return int(matched[1])
@@ -219,7 +221,7 @@ def _string_length(arguments: Any) -> int:
 
 
 def _build(value: Any) -> np.ndarray:
-    """Return the array that ``value`` describes, after checking its parts against each other."""
+    """Return the array that ``value`` describes, after checking that its parts fit each other."""
     match value:
         case _Call(
             name="reconstruct",
@@ -248,6 +250,7 @@ def _build(value: Any) -> np.ndarray:
 
 
 def _as_bytes(value: Any) -> bytes | bytearray:
+    """Return the bytes that a literal or a recorded call stands for."""
     match value:
         case bytes() | bytearray():
             return value
@@ -259,7 +262,7 @@ def _as_bytes(value: Any) -> bytes | bytearray:
 
 
 def _check_characters(codes: np.ndarray) -> None:
-    """Raise ``_RefusedError`` for a code beyond Unicode, or a surrogate, which UTF-8 cannot encode."""
+    """Refuse codes beyond Unicode, and surrogates, which UTF-8 cannot encode."""
     invalid = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))
     if invalid.any():
         raise _RefusedError(f"holds {codes[invalid.argmax()]:#x}, which is not the code of a Unicode character")

@@ -1,4 +1,4 @@
-"""Public corpora: their addresses and checksums, and their download."""
+"""Public corpora that ``nmt fetch`` downloads: their addresses and checksums, and the download."""
 
 import logging
 import sys
@@ -20,14 +20,17 @@ class PublicFile:
     """A file for public download."""
 
     name: str
+    """Name that the file gets."""
     address: str
+    """URL."""
     credit: str
-    """Origin and licence, as printed after the download."""
+    """Origin and licence, which are printed after the download."""
     sha256: str
+    """Checksum, in hexadecimal."""
 
 
 CORPORA = {
-    # The checksum is that of the Git LFS pointer that stands for the file at this commit.
+    # The checksum is from the Git LFS pointer of the file at this commit.
     "english-german-both": PublicFile(
         name="english-german-both.pkl",
         address="https://media.githubusercontent.com/media/LSRAO/transformer-model-from-scratch/"
@@ -37,14 +40,14 @@ CORPORA = {
         sha256="52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca",
     ),
 }
-"""Public corpora, by the name that ``nmt fetch`` takes."""
+"""Public corpora by the name that ``nmt fetch`` takes."""
 
 
 def public_file(name: str) -> PublicFile:
     """Return the public corpus of that name.
 
     Raises:
-        NotFoundError: if the name is unknown; the message suggests the nearest.
+        NotFoundError: if the name is unknown; suggests the most similar name.
     """
     if name not in CORPORA:
         raise NotFoundError(
@@ -54,19 +57,19 @@ def public_file(name: str) -> PublicFile:
 
 
 def fetch(file: PublicFile, folder: Path) -> Path:
-    """Return the path of ``file`` in ``folder``, after downloading it unless it is there already.
+    """Return the path of ``file`` in ``folder``. The file is downloaded unless it is there already.
 
     Raises:
-        ConflictError: if another file has that name; it is left unchanged.
+        ConflictError: if another file has this name; it is left unchanged.
         DataError: if the download fails or has another checksum; nothing of it is kept.
         DiskError: if the folder cannot be written.
     """
     path = folder / file.name
-    if path.exists():  # pooch would replace another file
+    if path.exists():  # check it here, since pooch would replace another file
         if not path.is_file() or sha256(path) != file.sha256:
             raise ConflictError(
-                f"{path} exists already and is not the public file, whose SHA-256 is {file.sha256}. It was left as it "
-                "is. Move it away, and run the same command again."
+                f"{path} exists already and is not the public file, whose SHA-256 is {file.sha256}. It has not been "
+                "changed. Move it away, and run the same command again."
             )
         return path
     pooch.get_logger().setLevel(logging.WARNING)
@@ -86,12 +89,12 @@ def fetch(file: PublicFile, folder: Path) -> Path:
 
 
 def _download(address: str, temporary: str, *_: Any) -> None:
-    Path(temporary).unlink()  # pooch's is private to this user; created anew, it has the permissions of any other file
+    Path(temporary).unlink()  # pooch's file is private to this user; a new file gets the usual permissions
     pooch.HTTPDownloader(progressbar=sys.stderr.isatty())(address, temporary, None)
 
 
 def _root_cause(error: BaseException) -> str:
-    """Return the innermost error in words: requests wraps that of urllib3, which wraps that of the socket."""
+    """Return the innermost error in words: requests wraps an error of urllib3, which wraps an error of the socket."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -1,7 +1,7 @@
-"""Text files, plain, gzipped or inside a zip archive, read as a stream of lines within bounds.
+"""Text files (plain, gzipped or inside a zip archive) and their bounded readers.
 
-Nothing is unpacked to the disk. A packed file may grow to ``MAX_EXPANSION`` times its size (real text grows by three
-to ten), and a line has at most ``MAX_LINE`` bytes, so memory stays small for any content.
+Nothing is unpacked to disk. A packed file may grow to ``MAX_EXPANSION`` times its size (real text grows three to ten
+times), and a line has at most ``MAX_LINE`` bytes, so any content can be read with little memory.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from nmt.storage.names import did_you_mean, find_file
 from nmt.storage.text import not_utf8, text_lines
 
 MAX_EXPANSION = 200
-FREE_EXPANSION = 100 * 2**20  # bytes that any packed file may grow to, however small it is
+FREE_EXPANSION = 100 * 2**20  # bytes to which even a very small packed file may grow
 MAX_LINE = 2**20  # bytes
-# The default methods of zip programs. For the others zipfile unpacks a whole block at once, without a bound.
+# The default methods of zip programs. With other methods, zipfile unpacks a whole block at once, without a bound.
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _BUFFER = 2**18  # bytes
 _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
@@ -33,10 +33,12 @@ _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file, or a member of a zip archive."""
+    """A text file, or a member of a zip archive."""
 
     path: Path
+    """Path of the file or archive."""
     member: str | None = None
+    """Name of the member in the archive; None for a file."""
 
     def __str__(self) -> str:
         """Return the name as a user writes it: ``archive.zip/member`` for a member."""
@@ -44,12 +46,12 @@ class TextFile:
 
     @property
     def name(self) -> str:
-        """The name without folders, with the member if there is one."""
+        """Name without folders, such as "deu-eng.zip/deu.txt" for a member."""
         return f"{self.path.name}/{self.member}" if self.member else self.path.name
 
     @property
     def own_name(self) -> str:
-        """The name of the file or member without folders and archive."""
+        """Name of the file or member without folders and archive."""
         return (self.member or self.path.name).rsplit("/", 1)[-1]
 
     @property
@@ -59,12 +61,12 @@ class TextFile:
 
     @property
     def suffix(self) -> str:
-        """The suffix that determines the format, in lower case: ".tsv" for "a.tsv.gz"."""
+        """Suffix that determines the format, in lower case: ".tsv" for "a.tsv.gz"."""
         return Path(self.own_name.lower().removesuffix(".gz")).suffix
 
     @property
     def stem(self) -> str:
-        """The file's name without its suffixes: "deu-eng" for "deu-eng.zip/deu.txt", "pairs" for "pairs.tsv.gz"."""
+        """Name of the file without suffixes: "deu-eng" for "deu-eng.zip/deu.txt", "pairs" for "pairs.tsv.gz"."""
         name = self.path.name
         return Path(name[: -len(".gz")] if name.lower().endswith(".gz") else name).stem
 
@@ -73,50 +75,55 @@ class Unreadable(NamedTuple):
     """A line, row or unit of a file that holds no readable text or pair."""
 
     reason: str
-    """Kind of the problem, as counted in the data report."""
+    """Kind of the problem, by which the data report counts it."""
     message: str
-    """Place, problem, rule and remedy, for an error; a further remedy follows it."""
+    """Place, problem, rule and remedy in words, without the final full stop: an error adds a further remedy."""
 
 
 def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
-    """Return the file ``name``, searched as by ``find_file``, or the member ``archive.zip/member``.
+    """Return the file ``name``, which ``find_file`` looks for, or the member of an archive, ``archive.zip/member``.
 
-    The member may be left out if the archive has only one, apart from notes: members that begin with "_" or ".".
+    The member may be left out if the archive has only one. Members whose names begin with "_" or "." do not count.
 
     Raises:
-        NotFoundError: for a file or member that does not exist.
-        DataError: for a damaged archive, and for one with several members or none.
+        NotFoundError: if the file or member does not exist.
+        DataError: if the archive is damaged, or no member is named and it does not have exactly one.
     """
-    inside = _IN_ZIP.fullmatch(name)
-    path = find_file(inside[1] if inside else name, folders, "file")
+    archive_and_member = _IN_ZIP.fullmatch(name)
+    path = find_file(archive_and_member[1] if archive_and_member else name, folders, "file")
     if path.suffix.lower() != ".zip":
         return TextFile(path)
     with reading(path), zipfile.ZipFile(path) as archive:
         # Only a forged archive has members with unprintable or empty names.
         entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
     members = [entry.filename for entry in entries if not entry.is_dir()]
-    if inside:
-        if inside[2] not in members:
+    if archive_and_member:
+        member = archive_and_member[2]
+        if member not in members:
             raise NotFoundError(
-                f"There is no member {inside[2]!r} in {path}{did_you_mean(inside[2], members)}. It holds: "
+                f"There is no member {member!r} in {path}{did_you_mean(member, members)}. It holds: "
                 f"{first_names(members)}."
             )
-        return TextFile(path, inside[2])
-    data = [
-        member for member in members if member.rsplit("/", 1)[-1][:1] not in {"_", "."} and "__MACOSX" not in member
-    ]
-    if len(data) != 1:
-        remedy = f"Give for example {path}/{data[0]}" if data else "Give an archive with sentences."
+        return TextFile(path, member)
+    texts = [member for member in members if not _is_note(member)]
+    if len(texts) != 1:
+        remedy = f"Give for example {path}/{texts[0]}" if texts else "Give an archive with sentences."
         raise DataError(
-            f"{path} holds {first_names(data) or 'no text file'}. An archive must hold one text file, unless you name "
+            f"{path} holds {first_names(texts) or 'no text file'}. An archive must hold one text file, unless you name "
             f"the member. {remedy}"
         )
-    return TextFile(path, data[0])
+    return TextFile(path, texts[0])
+
+
+def _is_note(member: str) -> bool:
+    """Return whether a member is no corpus, such as "_about.txt" of Tatoeba or "__MACOSX/corpus.txt"."""
+    return member.rsplit("/", 1)[-1].startswith(("_", ".")) or "__MACOSX" in member
 
 
 def first_names(names: list[str]) -> str:
-    """Return the first names of a file's content for a message, each cut off where it is long."""
-    return ", ".join(name[:60] for name in names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    """Return up to ten names for a message, cut to 60 characters, and the number of further names."""
+    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(name[:60] for name in names[:10]) + rest
 
 
 def _unread_method(name: object) -> DataError:
@@ -128,14 +135,14 @@ def _unread_method(name: object) -> DataError:
 
 @contextlib.contextmanager
 def reading(name: object) -> Iterator[None]:
-    """Raise DataError, which begins with the name of a file, for what goes wrong while it is read or unpacked."""
+    """Turn errors of reading or unpacking a file into DataError, whose message begins with the file's name."""
     try:
         yield
     except NotImplementedError:  # from zipfile, for an unknown compression method
         raise _unread_method(name) from None
     except RuntimeError as error:  # from zipfile, for a member with a password
         raise DataError(f"{name} cannot be unpacked: {error}. Unpack it first.") from None
-    # OSError, ValueError and OverflowError: zipfile hands impossible lengths and positions on to the system.
+    # OSError, ValueError and OverflowError: zipfile passes impossible lengths and positions to the system.
     except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
             raise DataError(f"{name} cannot be read: {error.strerror}. Check its permissions and its disk.") from error
@@ -143,7 +150,7 @@ def reading(name: object) -> Iterator[None]:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that fails in words, also once its content is implausibly large for its packed size."""
+    """Stream that raises DataError if reading fails, or if the content is implausibly large for its packed size."""
 
     def __init__(self, stream: io.BufferedIOBase, packed: float, file: TextFile) -> None:
         self.stream, self.packed, self.file, self.count = stream, packed, file, 0
@@ -169,7 +176,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
     """Yield the unpacked content as a stream.
 
     Raises:
-        DataError: while reading, for a file that cannot be read, is damaged, or unpacks to an implausible size.
+        DataError: also during reading, if the file cannot be read, is damaged, or unpacks to an implausible size.
     """
     with contextlib.ExitStack() as opened:
         with reading(file):
@@ -191,9 +198,9 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
 
 
 def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
-    r"""Yield (number from 1, line) of a UTF-8 file, split on ``\n`` alone.
+    r"""Yield the lines of a UTF-8 file with their numbers, from 1; only ``\n`` ends a line.
 
-    Removes a byte-order mark at the beginning and ``\r`` at line ends, and keeps U+2028 and the like.
+    A byte-order mark at the beginning and ``\r`` at line ends are removed. U+2028 and similar characters are kept.
 
     Raises:
         DataError: for a line longer than ``MAX_LINE`` bytes, and as ``open_bytes`` does.
@@ -216,10 +223,10 @@ def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
 
 
 def read_lines(file: TextFile) -> list[str]:
-    """Return the lines of a UTF-8 file, split as by ``text_lines``.
+    """Return the lines of a UTF-8 file, split as ``text_lines`` splits.
 
     Raises:
-        DataError: naming the first line that is not UTF-8, and as ``open_bytes`` does.
+        DataError: if the file is not UTF-8, naming the first such line; also as ``open_bytes`` does.
     """
     with open_bytes(file) as stream:
         return text_lines(stream.read(), str(file))

@@ -1,4 +1,4 @@
-"""The TMX reader: translation units of an XML file, within bounds on everything that expat keeps in memory."""
+"""Reader of TMX files (XML): yields translation units, and bounds everything that expat keeps in memory."""
 
 import pyexpat
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ _WHITE_SPACE_OF_XML = " \t\r\n"
 
 
 class TmxReader:
-    """Collects the segments of each translation unit from the events of expat.
+    """Reader that collects the segments of each translation unit from the events of expat.
 
-    Leaves out the text of inline codes (bpt, ept, it, ph, ut), which is formatting, and keeps that of hi. Refuses
-    declarations: a few declared entities or attribute defaults expand to any amount of text.
+    It skips the text in inline codes (bpt, ept, it, ph, ut), which is formatting, and keeps the text in hi. It refuses
+    declarations, since a few declared entities or attribute defaults can expand to any amount of text.
     """
 
     MAX_DEPTH = 100  # nested elements; a TMX file has about six
@@ -22,7 +22,7 @@ class TmxReader:
     CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
     def __init__(self, file: TextFile) -> None:
-        """Take the file to read."""
+        """Create a parser for a file; ``read`` opens the file."""
         self.file = file
         self.parser = pyexpat.ParserCreate()
         self.parser.buffer_text = True
@@ -85,18 +85,18 @@ class TmxReader:
 
     def _refuse_declaration(self, name: str, *_: object) -> None:
         raise self._refusal(
-            f" has {name[:60]!r}. A TMX file must declare no entities or attributes: they could grow without bound or "
-            "read other files. Remove the declaration, and write the text instead."
+            f" has {name[:60]!r}. A TMX file must not declare entities or attributes: they could grow without bound or "
+            "read other files. Remove the declaration, and write the text itself."
         )
 
     def _refusal(self, problem: str) -> DataError:
         return DataError(f"{self.file}, line {self.parser.CurrentLineNumber}{problem}")
 
     def read(self) -> Iterator[dict[str, str]]:
-        """Yield the segments of each unit, by language in lower case.
+        """Yield the segments of each unit by language, in lower case.
 
         Raises:
-            DataError: for a file that is not well-formed, declares entities, or exceeds a bound.
+            DataError: if the file is not well-formed, declares entities, or exceeds a bound.
         """
         received = 0
         with open_bytes(self.file) as stream:
@@ -110,7 +110,7 @@ class TmxReader:
                         f"{self.file}, line {error.lineno} is not well-formed XML: "
                         f"{pyexpat.errors.messages[error.code]}. Export it again."
                     ) from None
-                except (LookupError, ValueError) as error:  # from Python, for an encoding that expat leaves to it
+                except (LookupError, ValueError) as error:  # from Python, for encodings that expat does not know
                     raise DataError(
                         f"{self.file} has an encoding that nmt does not read: {error}. A TMX file is in UTF-8, UTF-16 "
                         "or a single-byte encoding. Export it again."
