@@ -86,6 +86,8 @@ class Settings:
 
     @staticmethod
     def _option(key: str, value: Any) -> str:
+        if key == "training.start_from":
+            return f"--from {_word(value)}"
         section, _, name = key.partition(".")
         if section == "decoding" and name in OWN_OPTION:
             return f"{option_of(name)} {_word(value)}"

@@ -28,9 +28,9 @@ PARTS: dict[str, str] = {
     "text": "errors message config interface tokenizers runs data decoding",
     "documents": "errors extras storage tokenizers",
     "evaluation": "errors message extras storage config interface tokenizers models runs data decoding text",
-    "training": "errors storage config runtime cluster tokenizers models runs data",
-    "recipes": "errors extras config gpu runtime cluster runs data evaluation training",
-    "plotting": "errors storage config tokenizers models runs evaluation training",
+    "training": "errors message storage config runtime cluster tokenizers models runs data",
+    "recipes": "errors message extras config gpu runtime cluster runs data evaluation training",
+    "plotting": "errors message storage config tokenizers models runs evaluation training",
     "export": "errors message extras storage config runtime tokenizers models runs data decoding evaluation",
     "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",
     "reporting": "errors storage runtime runs data text evaluation training plotting",
@@ -62,6 +62,7 @@ WITH_TENSORFLOW = (
     "export.verification",
     "importing",
 )
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 MOST_MODULES, MOST_LINES = 15, 500
 
 
@@ -165,6 +166,24 @@ def test_the_code_has_no_asserts_and_no_inline_defaults() -> None:
     for path, nodes in NODES.items():
         assert not any(isinstance(node, ast.Assert) for node in nodes), path.name
         assert not re.search(r"\.get\([\"'][a-z_]+[\"'], ", path.read_text()), path.name
+
+
+def test_options_are_spelled_by_the_command_line_alone() -> None:
+    """A message elsewhere names arguments and settings as data (nmt.message); whole commands are the same everywhere."""
+    spelled = []
+    for path, nodes in NODES.items():
+        if "cli" in path.parts or path.name in ("message.py", "charts.py"):  # charts.py has names of colours in CSS
+            continue
+        docstrings = {ast.get_docstring(node, clean=False) for node in nodes if isinstance(node, DOCUMENTED)}
+        for node in nodes:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                docstrings.add(node.value.value)
+        strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        for text in strings:
+            without_commands = re.sub(r"\b(nmt|pip|docker|curl) [^\n]*", "", text)
+            if text not in docstrings and re.search(r"(?<![\w-])--[a-z]", without_commands):
+                spelled.append(f"{path.relative_to(PACKAGE)}: {text[:80]}")
+    assert not spelled
 
 
 def test_top_level_holds_what_the_plan_names() -> None:

@@ -83,7 +83,8 @@ def _failure(trainer: "Trainer") -> str | None:
     from nmt.training.divergence import without_success
 
     vocabulary = trainer.dataset.manifest.vocabulary["target"]
-    return without_success(trainer.validations, vocabulary, trainer.config.training)
+    failure = without_success(trainer.validations, vocabulary, trainer.config.training)
+    return failure.on_command_line() if failure else None
 
 
 def stopped(trainer: "Trainer") -> str:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
+from nmt.message import Argument, Command
 from nmt.plotting import style
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
@@ -63,7 +64,9 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
         NotFoundError: if there is no such metric, or a run has no value of it.
     """
     if metric not in METRICS:
-        raise NotFoundError(f"--metric is {metric!r}, but must be one of {', '.join(METRICS)}. Choose one of these.")
+        raise NotFoundError(
+            Argument("metric"), f" is {metric!r}, but must be one of {', '.join(METRICS)}. Choose one of these."
+        )
     chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
     names = [run.name for run in runs]
@@ -114,8 +117,8 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
         name = f"{metric.heading[:1].lower()}{metric.heading[1:]}"
         raise NotFoundError(
             f"Run {run.name!r} has no {name} by {axis} to draw. The first point of a curve comes after the "
-            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: nmt "
-            f"train --run {run.name}"
+            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: ",
+            Command("train", Argument("run", run.name)),
         )
     return [place for place, _ in points], [value for _, value in points]
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from nmt.errors import NotFoundError
+from nmt.message import Argument, Command, Settings
 from nmt.plotting.style import (
     FAINT_INK,
     INK,
@@ -102,7 +103,9 @@ def draw_bleu(figure: Figure, run: Run) -> None:
     if not axes.get_lines():
         raise NotFoundError(
             f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
-            "with --set training.decode_validation=500, or score the run with nmt evaluate."
+            "with ",
+            Settings({"training.decode_validation": 500}),
+            ", or score the run with nmt evaluate.",
         )
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
@@ -174,7 +177,8 @@ def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
     if not epochs:
         raise NotFoundError(
             f"Run {run.name!r} has not finished an epoch. The first point of a curve comes after the first epoch. "
-            f"Continue with: nmt train --run {run.name}"
+            "Continue with: ",
+            Command("train", Argument("run", run.name)),
         )
     return epochs
 
@@ -196,7 +200,8 @@ def draw_speed(figure: Figure, run: Run) -> None:
     if not timed:
         raise NotFoundError(
             f"Run {run.name!r} has no times to draw. Training records them every training.log_every steps, and at the "
-            f"end of an epoch. Continue with: nmt train --run {run.name}"
+            "end of an epoch. Continue with: ",
+            Command("train", Argument("run", run.name)),
         )
     by_step = any(isinstance(record, StepMetrics) and record.seconds is not None for record in records)
     unit = "" if by_step else " · means of epochs: its records of steps have no times"

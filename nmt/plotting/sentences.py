@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from nmt.errors import DataError
+from nmt.message import Argument
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting import style
 from nmt.plotting.sinusoids import FORMULA, Encoding
@@ -42,8 +43,8 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
     if not 1 <= len(words) <= MOST_WORDS or width > MOST_COLUMNS:
         raise DataError(
             f"A table has from 1 to {MOST_WORDS} rows, one a word, and at most {MOST_COLUMNS} columns; received "
-            f"{len(words)} words and --width {width}. Give another sentence or width. nmt plot position-matrix draws "
-            "larger encodings."
+            f"{len(words)} words and a width of {width}. Give another sentence or width. nmt plot "
+            "position-matrix draws larger encodings."
         )
     matrix = encoding.matrix()
     figure.set_size_inches(max(6.5, 2.6 + 1.15 * width), 1.5 + 0.5 * len(words))
@@ -86,7 +87,9 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     if not words or length > MOST_MASKED:
         raise DataError(
             f"The sentence has {len(words)} words and {padding} tokens of padding. Masks are drawn for at least one "
-            f"word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller --pad."
+            f"word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller ",
+            Argument("pad"),
+            ".",
         )
     tokens = [*words, *[PADDING] * padding]
     side = float(np.clip(0.42 * length, 2.6, 8.0))
@@ -179,7 +182,9 @@ def check_length(phrase: str, tokens: int, length: int | None) -> None:
     if not 1 <= tokens <= most:
         raise DataError(
             f"Phrase {phrase[:60]!r} has {tokens} tokens. The figure draws phrases of 1 to {most} tokens. Give another "
-            "phrase, or another --length."
+            "phrase, or another ",
+            Argument("length"),
+            ".",
         )
 
 

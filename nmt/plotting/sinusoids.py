@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmt.errors import NmtError
+from nmt.message import Argument
 from nmt.models.layers.positions import angle_rates, sinusoidal_encoding
 from nmt.plotting import style
 
@@ -40,18 +41,23 @@ class Encoding:
         length, width, base = self.length, self.width, self.base
         if width % 2:
             raise NmtError(
-                f"--width must be even; received {width}. Each sine of the encoding has its cosine. Give --width "
-                f"{width + 1}."
+                Argument("width"),
+                f" must be even; received {width}. Each sine of the encoding has its cosine. Give ",
+                Argument("width", width + 1),
+                ".",
             )
         if not 1 < base <= MAX_BASE:  # refuses nan too
             raise NmtError(
-                f"--base must be greater than 1 and at most {MAX_BASE:,.0f}; received {base:g}. The paper has 10000. "
-                "Give another base."
+                Argument("base"),
+                f" must be greater than 1 and at most {MAX_BASE:,.0f}; received {base:g}. The paper has 10000. "
+                "Give another base.",
             )
         if length * width > MAX_VALUES:
             raise NmtError(
-                f"--length {length} times --width {width} is {length * width:,} values; a figure has at most "
-                f"{MAX_VALUES:,}. Give a smaller length or width."
+                Argument("length", length),
+                " times ",
+                Argument("width", width),
+                f" is {length * width:,} values; a figure has at most {MAX_VALUES:,}. Give a smaller length or width.",
             )
 
     def matrix(self) -> np.ndarray:
@@ -100,11 +106,12 @@ def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]
     Raises:
         NmtError: for a position beyond the last, and for an encoding of more than ``MAX_SIMILAR`` positions.
     """
-    _check("--position", positions, encoding.length, "--length")
+    _check("position", positions, encoding.length, "length")
     if encoding.length > MAX_SIMILAR:
         raise NmtError(
-            f"--length must be at most {MAX_SIMILAR} to compare positions with each other; received "
-            f"{encoding.length}. Give a smaller length."
+            Argument("length"),
+            f" must be at most {MAX_SIMILAR} to compare positions with each other; received "
+            f"{encoding.length}. Give a smaller length.",
         )
     similarity = cosines(encoding.matrix())
     low = float(min(1 - LEAST_RANGE, similarity.min()))
@@ -141,8 +148,8 @@ def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], pos
     Raises:
         NmtError: for a column or a position that the encoding does not have.
     """
-    _check("--column", columns, encoding.width, "--width")
-    _check("--position", positions, encoding.length, "--length")
+    _check("column", columns, encoding.width, "width")
+    _check("position", positions, encoding.length, "length")
     matrix, shows_points = encoding.matrix(), encoding.length <= MOST_POINTS
     panels = _panels(figure, len(columns), "position k")
     for axes, column in zip(panels, columns, strict=True):
@@ -217,16 +224,18 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
             style.write_values(right, image, [[f"{value:.2f}" for value in row] for row in matrix], size=8)
 
 
-def _check(option: str, values: Sequence[int], count: int, size: str) -> None:
-    """Check that the values of an option are below ``count``, which the option ``size`` sets.
+def _check(argument: str, values: Sequence[int], count: int, size: str) -> None:
+    """Check that the values of an argument are below ``count``, which the argument ``size`` sets.
 
     Raises:
         NmtError: names the largest value.
     """
     if values and max(values) >= count:
         raise NmtError(
-            f"{option} must be from 0 to {count - 1}; received {max(values)}. Give a smaller number, or a greater "
-            f"{size}."
+            Argument(argument),
+            f" must be from 0 to {count - 1}; received {max(values)}. Give a smaller number, or a greater ",
+            Argument(size),
+            ".",
         )
 
 

@@ -16,6 +16,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
 from nmt.errors import DataError, NotFoundError
+from nmt.message import Argument
 from nmt.plotting import style
 from nmt.plotting.sinusoids import cosines, unit_rows
 from nmt.plotting.trained import Vocabulary
@@ -175,7 +176,9 @@ def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tupl
         DataError: for fewer than ``FEWEST`` words.
     """
     if len(ids) < FEWEST:
-        raise DataError(f"A map needs at least {FEWEST} words; received {len(ids)}. Give more words or --neighbors.")
+        raise DataError(
+            f"A map needs at least {FEWEST} words; received {len(ids)}. Give more words or ", Argument("neighbors"), "."
+        )
     points, shares = project(vocabulary.vectors[ids])
     axes = figure.add_subplot(xticks=[], yticks=[])
     first, second = (f"principal component ({share:.0%} of variance)" for share in shares)

@@ -12,6 +12,7 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError, counted
 from nmt.evaluation.validation_decoder import ValidationDecoder
+from nmt.message import Argument, Settings
 from nmt.recipes.recipe import Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
 from nmt.training.estimate import duration
@@ -114,8 +115,12 @@ def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float)
     if epochs < 1:
         needed = math.ceil(10 * speed.epoch_seconds / 60) / 10
         raise ConfigError(
-            f"--minutes is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {takes}. Give "
-            f"--minutes {needed:g} or more, or prepare fewer pairs with --set data.n_sentences=N."
+            Argument("minutes"),
+            f" is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {takes}. Give ",
+            Argument("minutes", needed),
+            " or more, or prepare fewer pairs with ",
+            Settings({"data.n_sentences": "N"}),
+            ".",
         )
     line = f"Budget: {minutes:g} minutes have room for {counted(epochs, 'epoch')}: {takes}."
     if recipe is None or chosen is None:

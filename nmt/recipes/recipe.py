@@ -14,11 +14,14 @@ from nmt.config.training import BATCH_SIZES
 from nmt.config.yaml_io import Dumper
 from nmt.data.dataset import Dataset
 from nmt.errors import counted
+from nmt.message import Argument, Command
 from nmt.recipes import sizes
 from nmt.recipes.sizes import Size, size_for
 from nmt.runs.directory import find_run
 
 COLUMNS = 118
+
+CHANGE = Command("train", Argument("config", "PATH-OF-THIS-FILE"), Argument("run", "NEW-NAME"))
 
 
 class Facts(NamedTuple):
@@ -92,7 +95,7 @@ def compose(
     lines = [*_explained(facts, config, given), *budget]
     comment = [
         *lines,
-        "To change it: nmt train --config PATH-OF-THIS-FILE --run NEW-NAME",
+        f"To change it: {CHANGE}",
         "configs/base.yaml explains every key. A key that is missing here has its default.",
     ]
     wrapped = [part for line in comment for part in textwrap.wrap(line, COLUMNS, subsequent_indent="  ")]

@@ -14,6 +14,7 @@ from nmt.data.dataset import Dataset, find_dataset, open_dataset
 from nmt.data.manifest import read_manifest
 from nmt.errors import ConfigError, NmtError, counted
 from nmt.extras import require
+from nmt.message import Argument, Message, Settings
 from nmt.recipes.recipe import Facts, Recipe, compose
 from nmt.runs.directory import find_run, run_exists
 from nmt.version import version
@@ -56,7 +57,7 @@ class Resolved(NamedTuple):
 
     plan: "RunPlan"
     """The plan of the run, with everything decided."""
-    chosen: Sequence[str] = ()
+    chosen: Sequence[str | Message] = ()
     """Lines about what was chosen for a new run, and why."""
     notes: Sequence[str] = ()
     """Lines about settings that are not in force, and about changes that were allowed."""
@@ -148,12 +149,13 @@ def _fingerprint(dataset: str) -> str:
 def _plan(request: Request, report: Callable[[str], None], hosts: int = 1) -> Resolved:
     """Return the plan that this process makes for a number of hosts."""
     minutes, overrides = request.minutes, list(request.overrides)
-    choice, chosen = _choose(request, overrides), list[str]()
+    choice, chosen = _choose(request, overrides), list[str | Message]()
     is_new = not run_exists(choice.run)
     if minutes is not None and not is_new:
         epochs = find_run(choice.run).config().training.epochs
         choice = _choose(request, [*overrides, f"training.epochs={epochs}"])
-        chosen = [f"Note: run {choice.run} exists and keeps its {counted(epochs, 'epoch')}; --minutes is for new runs."]
+        kept = f"Note: run {choice.run} exists and keeps its {counted(epochs, 'epoch')}; "
+        chosen = [Message(kept, Argument("minutes"), " is for new runs.")]
     if choice.config.training.tensorboard:
         require("tensorboard", "tensorboard")
     _check_hosts(hosts, choice.config, minutes if is_new else None)
@@ -163,7 +165,7 @@ def _plan(request: Request, report: Callable[[str], None], hosts: int = 1) -> Re
     if minutes is not None and is_new:
         from nmt.recipes.budget import fit  # noqa: PLC0415
 
-        report("Measuring the speed of this machine, for --minutes ...")
+        report("Measuring the speed of this machine, to fit training into the time ...")
         recipe, epochs, line = fit(choice.config, choice.recipe, choice.dataset, minutes)
         if recipe:
             choice = choice._replace(config=recipe.config, recipe=recipe)
@@ -214,35 +216,49 @@ def _dataset(run: str, name: str | None) -> Dataset:
 
 def _check_minutes(minutes: float, overrides: Sequence[str]) -> None:
     if not 0 < minutes < float("inf"):
-        raise ConfigError(f"--minutes is {minutes:g}. It is the time of training, more than 0. Change the value.")
+        raise ConfigError(
+            Argument("minutes"), f" is {minutes:g}. It is the time of training, more than 0. Change the value."
+        )
     if "training.epochs" in read_overrides(overrides):
         raise ConfigError(
-            f"--minutes {minutes:g} chooses the number of epochs; received it with --set training.epochs. Leave out "
-            "one of the two."
+            Argument("minutes", minutes),
+            " chooses the number of epochs; received it with training.epochs. Leave out one of the two.",
         )
 
 
 def _check_hosts(count: int, config: Config, minutes: float | None) -> None:
     if count > 1 and minutes is not None:
         raise ConfigError(
-            f"--minutes {minutes:g} measures the speed of one machine; received it with {count} hosts. Leave it out, "
-            "and give the number of epochs: --set training.epochs=N"
+            Argument("minutes", minutes),
+            f" measures the speed of one machine; received it with {count} hosts. Leave it out, and give the number of "
+            "epochs: ",
+            Settings({"training.epochs": "N"}),
         )
     if count > config.training.micro_batches:
         raise ConfigError(
             f"There are {count} hosts, and training.micro_batches is {config.training.micro_batches}. A step is shared "
-            "by its micro-batches, so it needs one for each host. Start fewer, or another run with --set "
-            f"training.micro_batches={count}, whose batches may be smaller by that factor."
+            "by its micro-batches, so it needs one for each host. Start fewer, or another run with ",
+            Settings({"training.micro_batches": count}),
+            ", whose batches may be smaller by that factor.",
         )
 
 
-def _recipe_lines(choice: _Choice) -> list[str]:
+def _recipe_lines(choice: _Choice) -> list[str | Message]:
     if choice.recipe is None:
         return []
     return [
         *choice.recipe.lines,
-        f"To change it: --set section.key=VALUE; or edit checkpoints/{choice.run}/recipe.yaml, and give it with "
-        "--config and a new --run. --minutes M fits it into M minutes.",
+        Message(
+            "To change it: ",
+            Settings({"section.key": "VALUE"}),
+            f"; or edit checkpoints/{choice.run}/recipe.yaml, and give it with ",
+            Argument("config"),
+            " and a new ",
+            Argument("run"),
+            ". ",
+            Argument("minutes", "M"),
+            " fits it into M minutes.",
+        ),
     ]
 
 

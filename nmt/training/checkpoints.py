@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
+from nmt.message import Argument, Settings
 from nmt.runs.directory import Run
 from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
@@ -152,13 +153,19 @@ def restore_newest(run: Run, restore: Callable[[TrainingState], None]) -> tuple[
     if damaged:
         raise DataError(
             f"Run {run.name!r} cannot resume: {' '.join(damaged)} Training resumes from an undamaged state. The run's "
-            "weights still translate where they are undamaged. To train, start another run with --run NAME."
+            "weights still translate where they are undamaged. To train, start another run with ",
+            Argument("run", "NAME"),
+            ".",
         )
     if max(run.weights_epochs, default=0) > 1:  # epoch 1's weights may have been saved just before its checkpoint
         states = run.state_path(0).parent
         raise DataError(
             f"Run {run.name!r} cannot resume: it has weights, but {states} holds no state. Training resumes from a "
-            f"state. Restore a copy of it, or start another run from these weights: --run NAME --from {run.name}."
+            f"state. Restore a copy of it, or start another run from these weights: ",
+            Argument("run", "NAME"),
+            " ",
+            Settings({"training.start_from": run.name}),
+            ".",
         )
     return None, []
 

@@ -9,6 +9,7 @@ import numpy as np
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, OutOfMemoryError
+from nmt.message import Argument, Command, Message, Part, Settings
 from nmt.runs.metrics import EpochMetrics, StepValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
@@ -48,21 +49,24 @@ def diverged(what: str, saved: TrainingProgress | None, config: TrainingConfig) 
     """Return the error for training that diverged at ``what``, given where the last checkpoint stands."""
     last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
     return DivergedError(
-        f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. {_lower_rate(config)}"
+        f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. ", *_lower_rate(config)
     )
 
 
-def _lower_rate(config: TrainingConfig) -> str:
+def _lower_rate(config: TrainingConfig) -> tuple[Part, ...]:
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
     return (
-        f"Start another run with a lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more "
-        "training.warmup_steps or with --set training.clip_norm=1."
+        "Start another run with a lower rate, such as ",
+        Settings({f"training.{key}": getattr(config, key) / 2}),
+        ", with more training.warmup_steps or with ",
+        Settings({"training.clip_norm": 1}),
+        ".",
     )
 
 
 def without_success(
     validations: Sequence[EpochMetrics | StepValidation], vocabulary: int, config: TrainingConfig
-) -> str | None:
+) -> Message | None:
     """Return in words that training has ended without success, and the remedy; None if a validation was better.
 
     The loss of guessing is that of equally probable target ids. Overfitting raises the validation loss above it too,
@@ -87,7 +91,8 @@ def without_success(
         )
     else:
         return None
-    return f"Training failed: {finding}. {_lower_rate(config)} A run of few steps may need more epochs instead."
+    few_steps = " A run of few steps may need more epochs instead."
+    return Message(f"Training failed: {finding}. ", *_lower_rate(config), few_steps)
 
 
 @contextlib.contextmanager
@@ -99,20 +104,25 @@ def shortage_in_words(where: str, config: Config) -> Iterator[None]:
         halvings = 1 if config.training.batch_size > 1 else None
         raise OutOfMemoryError(
             f"Memory ran out {where}. It must hold a batch and what its gradient needs. With more memory the same "
-            f"command goes on from the last state saved. {memory_remedy(config, halvings)}"
+            "command goes on from the last state saved. ",
+            *memory_remedy(config, halvings),
         ) from error
 
 
-def memory_remedy(config: Config, halvings: int | None) -> str:
+def memory_remedy(config: Config, halvings: int | None) -> tuple[Part, ...]:
     """Return what to do about a lack of memory: batches halved N times, in more micro-batches; None: no help."""
     if halvings is None:
         return (
-            "End other programs, make the model smaller, or drop long sentences with nmt prepare --set "
-            "data.max_tokens=100."
+            "End other programs, make the model smaller, or drop long sentences with ",
+            Command("prepare", Settings({"data.max_tokens": 100})),
+            ".",
         )
-    settings = config.training
+    smaller = max(1, config.training.batch_size // 2**halvings)
+    more = config.training.micro_batches * 2**halvings
     return (
-        f"End other programs, or give --set training.batch_size={max(1, settings.batch_size // 2**halvings)} --set "
-        f"training.micro_batches={settings.micro_batches * 2**halvings}, which learns from as many tokens a step. A "
-        "run that has begun needs --allow-changes too."
+        "End other programs, or give ",
+        Settings({"training.batch_size": smaller, "training.micro_batches": more}),
+        ", which learns from as many tokens a step. A run that has begun needs ",
+        Argument("allow_changes", True),
+        " too.",
     )

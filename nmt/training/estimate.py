@@ -10,6 +10,7 @@ from nmt.cluster.summation import slots
 from nmt.config.architecture import BatchShape
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError, counted
+from nmt.message import Message, Settings
 from nmt.models.weights import weights_of
 from nmt.storage.disk import free_bytes
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
@@ -96,8 +97,8 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
         weights = sum(array.nbytes for array in weights_of(model).values())
         raise NmtError(
             f"Not enough disk space: {trainer.run.folder} needs {size(needed)} more, {size(free)} are free. Free some, "
-            f"or keep the weights of fewer epochs, {size(weights)} each: --set training.max_to_keep=2 --set "
-            "training.average_last=1"
+            f"or keep the weights of fewer epochs, {size(weights)} each: ",
+            Settings({"training.max_to_keep": 2, "training.average_last": 1}),
         )
     epoch = trainer.progress.epoch + 1
     plan, validation = trainer.pipeline.plan(epoch), trainer.validator.plan
@@ -123,7 +124,7 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
     )  # fmt: skip
 
 
-def foreseen_shortage(trainer: Trainer) -> str | None:
+def foreseen_shortage(trainer: Trainer) -> Message | None:
     """Compare the memory of the coming epoch's longest batch with the free memory. Nothing is computed on the device.
 
     Returns:
@@ -145,9 +146,10 @@ def foreseen_shortage(trainer: Trainer) -> str | None:
         return None
     most = len(longest).bit_length()  # a single sentence pair is not halved
     halvings = next((number for number in range(1, most) if needed(number) <= USABLE_SHARE * free), None)
-    return (
+    return Message(
         f"Note: a step on the longest batch takes about {size(needed(0))}, and {size(free)} are free. Without room for "
-        f"it the system may end training without a message. {memory_remedy(trainer.config, halvings)}"
+        "it the system may end training without a message. ",
+        *memory_remedy(trainer.config, halvings),
     )
 
 

@@ -20,6 +20,7 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Sequences, Split
 from nmt.errors import ConflictError
+from nmt.message import Argument, Command
 from nmt.models.base import Seq2SeqModel
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -135,6 +136,6 @@ def check_tokenizers(run: Run, dataset: Dataset, purpose: str) -> None:
     if dataset_hashes != run_hashes:
         raise ConflictError(
             f"Run {run.name!r} and dataset {dataset.name!r} have different tokenizers, and training {purpose} the "
-            "run's weights. Weights only fit the ids of their own tokenizers. Prepare the data with them: "
-            f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
+            "run's weights. Weights only fit the ids of their own tokenizers. Prepare the data with them: ",
+            Command("prepare FILE", Argument("tokenizer_of", run.name), Argument("name", "NAME")),
         )

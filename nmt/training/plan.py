@@ -11,6 +11,7 @@ from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConfigError, ConflictError
+from nmt.message import Argument, Settings
 from nmt.models.build import weight_shapes
 from nmt.runs.directory import RUNS, Run, create_run
 from nmt.storage.atomic import refuse_existing, sha256, write_bytes
@@ -162,19 +163,27 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     if any(average.runs for average in run.averages()):
         raise ConflictError(
             f"Run {run.name!r} is an average of other runs, so it has no training state to resume from. Start another "
-            f"run from its weights with --from {run.name}."
+            "run from its weights with ",
+            Settings({"training.start_from": run.name}),
+            ".",
         )
     before, now = run.config(), plan.config
     if before.model.architecture != now.model.architecture:
         raise ConflictError(
             f"Run {run.name!r} has a model of architecture {before.model.architecture!r}, and the configuration asks "
-            f"for {now.model.architecture!r}. A run keeps its architecture. Start another run with --run NAME."
+            f"for {now.model.architecture!r}. A run keeps its architecture. Start another run with ",
+            Argument("run", "NAME"),
+            ".",
         )
     if before.training.optimizer != now.training.optimizer:
         raise ConflictError(
             f"Run {run.name!r} trains with optimizer {before.training.optimizer!r}, and the configuration asks for "
             f"{now.training.optimizer!r}. A run keeps its optimizer and resumes from its state. Start another run "
-            f"with --run NAME, or from the weights of this run with --from {run.name}."
+            "with ",
+            Argument("run", "NAME"),
+            ", or from the weights of this run with ",
+            Settings({"training.start_from": run.name}),
+            ".",
         )
     differences = []
     for section, safe_keys in (("model", set()), ("training", SAFE_TO_CHANGE)):
@@ -194,7 +203,11 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     if trained_on.is_imported:
         raise ConflictError(
             f"Run {run.name!r} was imported and has no training state to resume from. Start another run from its "
-            f"weights, with --run NAME --from {run.name}."
+            "weights, with ",
+            Argument("run", "NAME"),
+            " ",
+            Settings({"training.start_from": run.name}),
+            ".",
         )
     if trained_on.fingerprint != plan.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {plan.dataset!r} or new content now")
@@ -203,8 +216,11 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     if differences and not allow_changes:
         raise ConflictError(
             f"Run {run.name!r} was started with other settings or data: {'; '.join(differences)}. A run keeps its "
-            "settings and data. Start another run with --run NAME, undo the change, or, if it is intended, give "
-            "--allow-changes."
+            "settings and data. Start another run with ",
+            Argument("run", "NAME"),
+            ", undo the change, or, if it is intended, give ",
+            Argument("allow_changes", True),
+            ".",
         )
     return differences
 
@@ -227,6 +243,7 @@ def _check_state_fits(run: Run, before: Config, now: Config, trained_on: Manifes
         reason = f"it has no moving averages (training.ema_decay: None before, {now.training.ema_decay} now)"
     if reason:
         raise ConflictError(
-            f"Run {run.name!r} cannot go on with this configuration: {reason}. Start another run with --run NAME, or "
-            "undo the change."
+            f"Run {run.name!r} cannot go on with this configuration: {reason}. Start another run with ",
+            Argument("run", "NAME"),
+            ", or undo the change.",
         )

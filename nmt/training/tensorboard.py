@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import NmtError
+from nmt.message import Argument, Command
 from nmt.runs.directory import Run
 from nmt.runs.metrics import (
     AverageMetrics,
@@ -106,9 +107,10 @@ class TensorBoard(Listener):
         """Switch recording off, with a warning."""
         self._writer = None
         reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+        again = Command("train", Argument("run", self._run.name), Argument("tensorboard", True))
         self._warn(
             f"Recording for TensorBoard is switched off: {reason}. Training goes on. To record the run again from its "
-            f"metrics file: nmt train --run {self._run.name} --tensorboard"
+            f"metrics file: {again}"
         )
 
 

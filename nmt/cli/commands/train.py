@@ -11,12 +11,13 @@ import typer
 from nmt.cli import endings
 from nmt.cli.options import DatasetOption, NoConfigOption, SetOption
 from nmt.cli.usage import SIGNAL
-from nmt.errors import NmtError
+from nmt.errors import NmtError, on_command_line
+from nmt.message import Message
 
 if TYPE_CHECKING:
     from nmt.training.trainer import Trainer
 
-Say = Callable[[str], None]
+Say = Callable[[str | Message], None]
 VIEWER = "tensorboard --logdir checkpoints"
 
 
@@ -69,7 +70,7 @@ def train(
     request = Request(config, run, dataset, overrides, minutes, allow_changes)
     warn = partial(typer.echo, err=True)
     resolved = resolve(request, typer.echo, warn)
-    say: Say = typer.echo if resolved.is_chief else lambda _: None  # only the chief writes to the terminal
+    say: Say = _show if resolved.is_chief else lambda _: None  # only the chief writes to the terminal
     for line in [*resolved.chosen, *resolved.notes]:
         say(line)
     with resolved.trainer(warn) as trainer:
@@ -80,6 +81,10 @@ def train(
                 say(f"Recorded for TensorBoard. To watch: {VIEWER}")
         else:
             _train(trainer, say, dry_run=dry_run)
+
+
+def _show(line: str | Message) -> None:
+    typer.echo(on_command_line([line]))
 
 
 def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:

@@ -9,6 +9,7 @@ from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
 from nmt.errors import DataError
+from nmt.message import Settings
 from nmt.storage.json_file import parse_json
 
 PICKLES = {".pkl", ".pickle"}
@@ -147,7 +148,7 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> NumberedPairs:
             received = f"has {invalid[0]!r:.60} instead of text"
         yield number, Unreadable("not JSON with both fields", (
             f"{file}, line {number} {received}. Each line of a JSON Lines corpus is an object with the text fields "
-            f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields with --set "
+            f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields in "
             "data.source_column and data.target_column"
         ))  # fmt: skip
 
@@ -161,8 +162,9 @@ def read_scores(files: list[TextFile]) -> Iterator[float]:
     if files[0].suffix not in JSON_LINES:
         raise DataError(
             f"{' and '.join(map(str, files))} has no scores. The filter score reads the field score of JSON Lines, as "
-            "nmt synthesize writes it, or scores with runs. Name a run with --set data.score_runs=[RUN], or leave the "
-            "filter out."
+            "nmt synthesize writes it, or scores with runs. Name a run with ",
+            Settings({"data.score_runs": ["RUN"]}),
+            ", or leave the filter out.",
         )
     for number, line in numbered_lines(files[0]):
         try:
@@ -174,7 +176,9 @@ def read_scores(files: list[TextFile]) -> Iterator[float]:
         if not isinstance(score, int | float):
             raise DataError(
                 f"{files[0]}, line {number} has no number in the field score, which the filter score reads. Correct "
-                "the line, or name a run that scores with --set data.score_runs=[RUN]."
+                "the line, or name a run that scores with ",
+                Settings({"data.score_runs": ["RUN"]}),
+                ".",
             )
         yield score
 
@@ -196,7 +200,7 @@ def _read_tmx(file: TextFile, config: DataConfig) -> NumberedPairs:
         if None in texts:
             yield number, Unreadable("no such language", (
                 f"{file}, unit {number} has segments in {first_names(sorted(unit)) or 'no language'}. Each unit needs "
-                f"a segment in {languages[0]!r:.60} and in {languages[1]!r:.60}. Name two other languages with --set "
+                f"a segment in {languages[0]!r:.60} and in {languages[1]!r:.60}. Name two other languages in "
                 "data.source_column and data.target_column"
             ))  # fmt: skip
         else:
@@ -221,8 +225,8 @@ def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig)
     if configured != (None, None) or len(unit) != 2:
         raise DataError(
             f"{file} has segments in {first_names(sorted(unit)) or 'no language'} in its first unit. Without the names "
-            "of two languages, the first unit must have exactly two. Name them, for example with --set "
-            "data.source_column=en --set data.target_column=de"
+            "of two languages, the first unit must have exactly two. Name them, for example with ",
+            Settings({"data.source_column": "en", "data.target_column": "de"}),
         )
     first, second = unit
     return first, second
