@@ -169,7 +169,7 @@ def test_the_code_has_no_asserts_and_no_inline_defaults() -> None:
 
 
 def test_options_are_spelled_by_the_command_line_alone() -> None:
-    """A message elsewhere names arguments and settings as data (nmt.message); whole commands are the same everywhere."""
+    """Other messages name arguments and settings as data (``nmt.message``); a whole command is the same everywhere."""
     spelled = []
     for path, nodes in NODES.items():
         if "cli" in path.parts or path.name in ("message.py", "charts.py"):  # charts.py has names of colours in CSS
