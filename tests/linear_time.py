@@ -24,6 +24,7 @@ import types
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -312,8 +313,10 @@ def in_word(text: str) -> bytes:
     kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
     body = kept if "<w:p>" in kept else f"<w:p>{kept if '<w:r>' in kept else f'<w:r><w:t>{kept}</w:t></w:r>'}</w:p>"
     whole = f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
-    with contextlib.suppress(etree.XMLSyntaxError):
+    try:
         etree.fromstring(whole)
+    except etree.XMLSyntaxError:
+        whole = whole.replace(body, f"<w:p><w:r><w:t>{escape(kept)}</w:t></w:r></w:p>")
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(_WORD_FILE.getvalue())) as original, zipfile.ZipFile(target, "w") as file:
         for name in original.namelist():

@@ -14,8 +14,6 @@ from adversarial_text import PatternTexts
 from conftest import ROOT
 from linear_time import SUBJECTS, Subject, asked, built_patterns, first_slow
 
-OF_DOCUMENTS = "nmt.documents."
-
 
 def results(kind: str) -> list[dict[str, object]]:
     done = subprocess.run(
@@ -31,13 +29,11 @@ def test_no_adversarial_text_takes_long(kind: str) -> None:
     found = results(kind)
     assert len(found) > 5
     slow = {each["name"]: each["slow"] for each in found if each["slow"] is not None}
-    # To be removed with the patterns of documents that are still slow.
-    slow = {name: text for name, text in slow.items() if kind != "documents" and not str(name).startswith(OF_DOCUMENTS)}
     assert not slow, f"not in linear time: {slow}"
 
 
 def test_functions_build_no_patterns() -> None:
-    built = [each for each in built_patterns() if not each.startswith(OF_DOCUMENTS)]
+    built = built_patterns()
     assert not built, f"Compile these patterns at the level of their modules, where they are tested: {built}"
 
 

@@ -117,6 +117,14 @@ class Translator(AbstractContextManager["Translator"]):
         return cls(engine, source, target, config, names, manifest, run, checksum)
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the source and the target language; "source" and "target" where they are unknown."""
+        if self._manifest is None:
+            return "source", "target"
+        languages = self._manifest.languages
+        return languages["source"], languages["target"]
+
+    @property
     def engine(self) -> Engine:
         """The model; NmtError if the translator is closed."""
         if self._engine is None:
@@ -240,8 +248,7 @@ class Translator(AbstractContextManager["Translator"]):
 
     @functools.cached_property
     def _ordinary(self) -> OrdinaryText:
-        language = self._manifest.languages["source"] if self._manifest else "source"
-        reader = Reader(self.source, language, split=self.config.decoding.ordinary_text != "lines")
+        reader = Reader(self.source, self.languages[0], split=self.config.decoding.ordinary_text != "lines")
         searches = [functools.partial(self._search_again, settings) for settings in careful(self.config.decoding)]
         may_repeat = self._may_repeat or self.config.decoding.beam_size > CAREFUL_BEAM
         return OrdinaryText(reader, self._search, searches, self._align, may_repeat)
