@@ -34,8 +34,8 @@ import nmt
 
 MOST_SECONDS = 2.0
 SHORT, MIDDLE = 2_000, 8_000
-"""Characters of the first texts of fragments, and of the second if those take so long that a text of ``LENGTH`` may be slow. If both
-take so long that a text of ``LENGTH`` may be slow, it is tried too."""
+"""Characters of the first texts of fragments, and of the second if the first take long for their length. If both take
+so long that a text of ``LENGTH`` may be slow, it is tried too."""
 BUDGET = 0.05
 """Seconds of processor time for pairs of fragments: a function that takes long in linear time is tried with fewer."""
 PACKAGE = Path(nmt.__file__).parent
@@ -251,8 +251,10 @@ def parts_of_translation() -> Iterator[Subject]:
             Path("glossary.tsv").write_text(f"man\tdog\n{text}\tdog", errors="replace")
             read_glossary("glossary.tsv", tokenizer)
 
-        # Reading takes long, and asks a tokenizer for no more than its tokens.
-        for function in (tokenized, sampled, shown, *([read, segmented, glossary_file] if kind in "word bpe" else [])):
+        functions = [tokenized, sampled, shown]
+        if kind == "unigram":  # the others ask any tokenizer for the same, and take long
+            functions += [read, segmented, glossary_file]
+        for function in functions:
             yield Subject(f"{function.__name__} by {kind}", function, [], FRAGMENTS)
     for language in ("de", "zh", "ar", "hi", "tr"):
         yield Subject(f"sentences in {language}", _with(sentences_of, [language]), [], FRAGMENTS)
@@ -351,7 +353,10 @@ class Result(NamedTuple):
 
 
 def trials(subjects: Iterable[Subject], most: float = MOST_SECONDS) -> Iterator[Result]:
-    """Yield how each subject answers within ``most`` seconds. A process of its own tries them in turn, and another goes on after a slow one."""
+    """Yield how each subject answers within ``most`` seconds.
+
+    A process of its own tries them in turn, and another goes on after a slow one.
+    """
     waiting = deque(subjects)
     shown = mmap.mmap(-1, 256)  # the number of texts, and the one in turn
     while waiting:
