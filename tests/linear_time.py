@@ -251,7 +251,7 @@ def parts_of_translation() -> Iterator[Subject]:
             Path("glossary.tsv").write_text(f"man\tdog\n{text}\tdog", errors="replace")
             read_glossary("glossary.tsv", tokenizer)
 
-        functions = [tokenized, sampled, shown]
+        functions: list[Function] = [tokenized, sampled, shown]
         if kind == "unigram":  # the others ask any tokenizer for the same, and take long
             functions += [read, segmented, glossary_file]
         for function in functions:
