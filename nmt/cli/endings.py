@@ -50,8 +50,8 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         )
     shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     yield (
-        f"{trainer.model.count_params():,} parameters, {trainer.pipeline.pairs:,} training pairs, {runtime.device()}"
-        f"{shared}, {trainer.model.compute_dtype}"
+        f"{trainer.model.count_params():,} parameters, {counted(trainer.pipeline.pairs, 'training pair')}, "
+        f"{runtime.device()}{shared}, {trainer.model.compute_dtype}"
     )
     for span in trainer.config.training.spans if trainer.dataset.manifest.corpora else ():
         epochs = f"Epochs {span[0]} to {span[-1]}" if len(span) > 1 else f"Epoch {span[0]}"

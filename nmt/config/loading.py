@@ -14,7 +14,7 @@ from nmt.config.record import RENAMED, RETIRED, renamed
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
 from nmt.config.training import StageConfig
 from nmt.config.yaml_io import Loader
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, counted
 from nmt.message import Argument, Part, Settings
 from nmt.storage.json_file import check_format
 from nmt.storage.names import did_you_mean, find_file
@@ -215,7 +215,7 @@ def _in_words(error: ValidationError, origin: str, places: Places, values: dict[
         parts += ["\n"] if parts else []
         parts += _line(key_path, alternatives, origin, places, values)
     if len(problems) > MAX_PROBLEMS:
-        parts.append(f"\n{origin}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+        parts.append(f"\n{origin}: {counted(len(problems) - MAX_PROBLEMS, 'more problem')}.")
     return parts
 
 

@@ -23,7 +23,7 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences, offsets_of
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, counted
 from nmt.message import Argument
 from nmt.tokenizers.base import UNK, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
@@ -258,8 +258,8 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         texts = list(itertools.islice(lines, min(CHUNK_PAIRS, len(prepared) - start)))
         if start + len(texts) < min(start + CHUNK_PAIRS, len(prepared)):
             raise DataError(
-                f"{text} ends after {start + len(texts):,} lines. The split has {len(prepared):,} sentences, one per "
-                "line. Prepare the corpus again with ",
+                f"{text} ends after {counted(start + len(texts), 'line')}. The split has "
+                f"{counted(len(prepared), 'sentence')}, one per line. Prepare the corpus again with ",
                 Argument("overwrite", True),
                 ".",
             )

@@ -30,7 +30,7 @@ from nmt.decoding.translation import (
     name_of,
     translations_of,
 )
-from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, TooLongError
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, TooLongError, counted
 from nmt.extras import require
 from nmt.interface import public
 from nmt.message import Argument, Settings
@@ -232,7 +232,8 @@ class Translator(AbstractContextManager["Translator"]):
                 " or more.",
             )
         if names is not None and len(names) != len(texts):
-            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
+            received = f"{counted(len(texts), 'sentence')}, and names of length {len(names)}"
+            raise NmtError(f"Received {received}. Give as many, or leave them out.")
         # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
         if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from nmt.errors import NotFoundError
+from nmt.errors import NotFoundError, counted
 from nmt.plotting.style import (
     FAINT_INK,
     INK,
@@ -146,7 +146,7 @@ def draw_schedule(figure: Figure, run: Run) -> None:
         reached = epochs[-1].step
         axes.plot(
             reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False,
-            label=f"trained so far: {reached:,} steps, rate {rate(reached):.3g}",
+            label=f"trained so far: {counted(reached, 'step')}, rate {rate(reached):.3g}",
         )  # fmt: skip
         axes.axvline(end, **BOUND | {"linestyle": "--"}, label=f"the run's last epoch ends: step {end:,}")
     axes.set_ylim(bottom=0)

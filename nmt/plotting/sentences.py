@@ -14,7 +14,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting import style
 from nmt.plotting.sinusoids import FORMULA, Encoding
@@ -42,8 +42,8 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
     if not 1 <= len(words) <= MOST_WORDS or width > MOST_COLUMNS:
         raise DataError(
             f"A table has from 1 to {MOST_WORDS} rows, one a word, and at most {MOST_COLUMNS} columns; received "
-            f"{len(words)} words and --width {width}. Give another sentence or width. nmt plot position-matrix draws "
-            "larger encodings."
+            f"{counted(len(words), 'word')} and --width {width}. Give another sentence or width. nmt plot "
+            "position-matrix draws larger encodings."
         )
     matrix = encoding.matrix()
     figure.set_size_inches(max(6.5, 2.6 + 1.15 * width), 1.5 + 0.5 * len(words))
@@ -85,8 +85,8 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     length = len(words) + padding
     if not words or length > MOST_MASKED:
         raise DataError(
-            f"The sentence has {len(words)} words and {padding} of padding. Masks are drawn of a word at least and of "
-            f"{MOST_MASKED} tokens at most. Give another sentence, or less --pad."
+            f"The sentence has {counted(len(words), 'word')} and {padding} of padding. Masks are drawn of a word at "
+            f"least and of {MOST_MASKED} tokens at most. Give another sentence, or less --pad."
         )
     tokens = [*words, *[PADDING] * padding]
     found = masks(len(words), padding)
@@ -177,8 +177,8 @@ def check_length(phrase: str, tokens: int, length: int | None) -> None:
     most = min(MOST_TOKENS, length or MOST_TOKENS)
     if not 1 <= tokens <= most:
         raise DataError(
-            f"Phrase {phrase[:60]!r} has {tokens} tokens. Phrases of 1 to {most} tokens are drawn here. Give another "
-            "phrase, or another --length."
+            f"Phrase {phrase[:60]!r} has {counted(tokens, 'token')}. Phrases of 1 to {counted(most, 'token')} are "
+            "drawn here. Give another phrase, or another --length."
         )
 
 

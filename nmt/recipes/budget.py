@@ -121,5 +121,5 @@ def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float)
     if recipe is not chosen:
         line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
     if used < epochs:
-        line += f" More than {used} teach little on {recipe.facts.pairs:,} pairs, so the rest is left."
+        line += f" More than {used} teach little on {counted(recipe.facts.pairs, 'pair')}, so the rest is left."
     return compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line]), used, line

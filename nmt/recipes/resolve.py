@@ -164,14 +164,14 @@ def _check_minutes(minutes: float, overrides: list[str]) -> None:
 def _check_hosts(count: int, config: Config, minutes: float | None) -> None:
     if count > 1 and minutes is not None:
         raise ConfigError(
-            f"--minutes {minutes:g} measures the speed of one machine; received it with {count} hosts. Leave it out, "
-            "and give the number of epochs: --set training.epochs=N"
+            f"--minutes {minutes:g} measures the speed of one machine; received it with {counted(count, 'host')}. "
+            "Leave it out, and give the number of epochs: --set training.epochs=N"
         )
     if count > config.training.micro_batches:
         raise ConfigError(
-            f"There are {count} hosts, and training.micro_batches is {config.training.micro_batches}. A step is shared "
-            "by its micro-batches, so it needs one for each host. Start fewer, or another run with --set "
-            f"training.micro_batches={count}, whose batches may be smaller by that factor."
+            f"There are {counted(count, 'host')}, and training.micro_batches is {config.training.micro_batches}. A "
+            "step is shared by its micro-batches, so it needs one for each host. Start fewer, or another run with "
+            f"--set training.micro_batches={count}, whose batches may be smaller by that factor."
         )
 
 

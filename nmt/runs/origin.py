@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.storage.json_file import read_json
 
 
@@ -42,7 +42,7 @@ class Origin(Record):
         """The comparison in words."""
         counts = [f"{count:,} by {what}" for what, count in self.different.items()]
         logits = [] if self.logits is None else [f"logits by up to {self.logits:.1e}"]
-        return f"of {len(self.expected):,} sentences differ {', '.join(counts + logits)}"
+        return f"of {counted(len(self.expected), 'sentence')} differ {', '.join(counts + logits)}"
 
 
 def read_origin(path: Path) -> Origin | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
-from nmt.errors import NmtError, OutOfMemoryError
+from nmt.errors import NmtError, OutOfMemoryError, counted
 from nmt.runs.metrics import EpochMetrics, StepValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
@@ -32,7 +32,7 @@ def failed_step(update: Update, progress: Progress) -> str | None:
         number, skipped = report.last_bad_batch, report.skipped - 1
     step, place = divmod(number, config.micro_batches)
     batch = (step - 1 - progress.step + progress.steps_in_epoch) * config.micro_batches + place + 1
-    after = f", after {skipped} skipped steps" if skipped else ""
+    after = f", after {counted(skipped, 'skipped step')}" if skipped else ""
     return f"step {step}, batch {batch} of epoch {progress.epoch + 1}{after}"
 
 

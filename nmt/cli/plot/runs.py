@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import ConfigOption, DatasetOption, EpochOption, RunOption, SetOption
-from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.errors import DataError, NmtError, NotFoundError, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,7 @@ def by_length(
         when = datetime.fromtimestamp(file.stat().st_mtime)
     test_set = record.test_set
     name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
-    draw_by_length(figure, f"{name} · {test_set.sentences:,} sentences · {when.date()}", record.by_length)
+    draw_by_length(figure, f"{name} · {counted(test_set.sentences, 'sentence')} · {when.date()}", record.by_length)
 
 
 def lengths(
@@ -136,7 +136,7 @@ def lengths(
     plan = plan_epoch(split, training.batch_size, seed=training.seed, epoch=1, batch_type=training.batch_type)
     padding = [f"{share:.1%} of {side}" for side, share in padding_of(plan, sides, marks).items()]
     draw_lengths(
-        figure, f"data {found.name} · training split, {manifest.splits['train'].pairs:,} pairs · prepared "
+        figure, f"data {found.name} · training split, {counted(manifest.splits['train'].pairs, 'pair')} · prepared "
         f"{manifest.prepared_at[:10]} · padding in batches of {training.batch_size:,} "
         f"{'pairs' if training.batch_type == 'sentences' else 'target tokens'}: {', '.join(padding)}",
         sides, manifest.unit,
