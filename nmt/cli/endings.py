@@ -102,6 +102,13 @@ def after_loss(trainer: "Trainer") -> str:
     return f"The same command goes on from {where}, with any number of hosts."
 
 
+def after_full_disk(trainer: "Trainer") -> str:
+    """Return in words what is kept of a run that the disk has stopped, and from where it goes on."""
+    if saved := trainer.saver.saved:
+        return f"The state after step {saved.step:,} is whole, and training goes on from there."
+    return "No state is saved yet, and training begins again."
+
+
 def finished(trainer: "Trainer") -> str:
     """Return in words how a run has ended."""
     from nmt.runs.metrics import weights_in_words

@@ -84,6 +84,7 @@ def train(
 
 def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     from nmt.cluster.group import HostLostError
+    from nmt.storage.disk import DiskError
     from nmt.training.console import Console
     from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -114,6 +115,8 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         except HostLostError as error:
             raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
+        except DiskError as error:
+            raise DiskError(*error.parts, f" {endings.after_full_disk(trainer)}") from error
     say(endings.finished(trainer))
 
 

@@ -84,6 +84,7 @@ def by_length(
     from nmt.evaluation.evaluate import evaluate
     from nmt.evaluation.result import EvaluationRecord
     from nmt.plotting.comparison import draw_by_length
+    from nmt.storage.json_file import parse_json
 
     if file is None:
         settings: dict[str, Any] = {"resamples": 0, "examples": 0, "metrics": ["bleu"], "by_length": True}
@@ -95,7 +96,7 @@ def by_length(
         )
     else:
         try:
-            record = EvaluationRecord.model_validate_json(file.read_bytes())
+            record = EvaluationRecord.model_validate(parse_json(file.read_bytes()))
         except ValueError:
             raise DataError(
                 f"{file} is no evaluation that nmt evaluate --json printed. Make one with: {SCORES}"
