@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -97,6 +98,14 @@ _worker_encoder: Encoder  # the encoder of a worker process
 def _start_worker(store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
     global _worker_encoder  # noqa: PLW0603 - an initializer can hand over nothing but a global
     _worker_encoder = Encoder(store, tokenizers, tags)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End a worker whose parent was killed: it would wait for work for ever."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
