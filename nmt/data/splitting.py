@@ -52,8 +52,9 @@ def assign_splits(
     names = tuple(name for name in SPLITS if name not in separate)
     if len(divisible) < len(names):
         raise DataError(
-            f"{' and '.join(map(str, sources.corpus))} has {counted(len(divisible), 'usable pair')}{left_out}. Each of "
-            f"{', '.join(names)} needs at least one. Give a file with more pairs{random}."
+            f"{' and '.join(map(str, sources.corpus))} has {counted(len(divisible), 'usable pair')}{left_out}. "
+            f"{'Each of ' if len(names) > 1 else ''}{', '.join(names)} needs at least one. Give a file with more "
+            f"pairs{random}."
         )
     for name, indices in separate.items():
         if not len(indices):

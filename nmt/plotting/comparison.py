@@ -107,8 +107,8 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
         name = f"{metric.heading[:1].lower()}{metric.heading[1:]}"
         raise NotFoundError(
             f"Run {run.name!r} has no {name} by {axis} to draw. The first point of a curve comes after the "
-            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: nmt "
-            f"train --run {run.name}"
+            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or train another run "
+            "with --set training.decode_validation=500"
         )
     return [place for place, _ in points], [value for _, value in points]
 

@@ -96,7 +96,7 @@ def draw_bleu(figure: Figure, run: Run) -> None:
     if not axes.get_lines():
         raise NotFoundError(
             f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
-            "with --set training.decode_validation=500, or score the run with nmt evaluate."
+            "another run with --set training.decode_validation=500, or score the run with nmt evaluate."
         )
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)

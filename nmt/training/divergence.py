@@ -15,6 +15,9 @@ from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import Progress
 from nmt.training.optimization.update import Update
 
+USUAL_RATES = {"learning_rate_scale": 1.0, "peak_learning_rate": 5e-4}
+"""Learning rates with which models train; half of a rate far above them diverges too."""
+
 
 class DivergedError(NmtError):
     """Training that diverged."""
@@ -54,8 +57,9 @@ def diverged(what: str, saved: Progress | None, config: TrainingConfig) -> Diver
 
 def _lower_rate(config: TrainingConfig) -> str:
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
+    lower = min(getattr(config, key) / 2, USUAL_RATES[key])
     return (
-        f"Start another run with a lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more "
+        f"Start another run with a lower rate, such as --set training.{key}={lower:g}, with more "
         "training.warmup_steps or with --set training.clip_norm=1."
     )
 

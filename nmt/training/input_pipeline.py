@@ -157,11 +157,12 @@ def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
         ConfigError: naming split and side of a sentence that is too long.
     """
     limits = {"source": config.limits.source, "target": config.limits.target}
+    most = max(longest for split in manifest.splits.values() for longest in split.longest.values()) + 2
     for name, split in manifest.splits.items():
         for side, longest in split.longest.items():
             limit, needed = limits[side], longest + 2  # bos and eos
             if limit is not None and needed > limit:
                 raise ConfigError(
                     f"The longest {side} of the {name} split has {counted(needed, 'token')} with bos and eos; this "
-                    f"model reads at most {limit}. Set {config.settings_for_length(needed)}."
+                    f"model reads at most {limit}. Set {config.settings_for_length(most)}."
                 )

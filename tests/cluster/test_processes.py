@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -187,6 +188,34 @@ def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: 
         processes[victim].kill()
         processes[victim].communicate()
     assert finished(prepared, name, start_hosts(prepared, 2, "--run", name, *FLOAT32)) == alone(*FLOAT32)
+
+
+@pytest.mark.slow
+def test_the_other_host_needs_the_files_that_the_readme_names_and_writes_none(prepared: Path, tmp_path: Path) -> None:
+    """A new run, one that goes on without ``--config``, and one from the weights of a run; no disk is shared."""
+    chief, other = (tmp_path / name for name in ("chief", "other"))
+    for folder in (chief, other):
+        shutil.copytree(prepared / "data" / "pairs", folder / "data" / "pairs")
+        shutil.copyfile(prepared / "transformer.yaml", folder / "transformer.yaml")
+        (folder / "tune.yaml").write_text(f"model: {{}}\n{TRAINING}")
+    copied = {"first": [], "second": ["config.yaml", "dataset.json"], "third": ["config.yaml"]}
+    commands = {
+        "first": ["--run", "split", *SHORT_RUN],
+        "second": ["--run", "split", "--set", "training.epochs=2"],
+        "third": ["--config", "tune.yaml", "--from", "split", "--set", "training.epochs=1"],
+    }
+    for turn, command in commands.items():
+        shutil.rmtree(other / "checkpoints", ignore_errors=True)
+        for name in copied[turn]:
+            (other / "checkpoints" / "split").mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(chief / "checkpoints" / "split" / name, other / "checkpoints" / "split" / name)
+        before = {path: path.stat().st_mtime_ns for path in other.rglob("*")}
+        addresses = free_addresses(2)
+        processes = [start(folder, *command, **told(addresses, rank)) for rank, folder in enumerate((chief, other))]
+        made = Run(chief / "checkpoints" / ("tune" if turn == "third" else "split"))
+        assert finished(chief, made.name, processes)
+        assert len(made.epochs()) == (2 if turn == "second" else 1)
+        assert {path: path.stat().st_mtime_ns for path in other.rglob("*")} == before
 
 
 @pytest.mark.slow
