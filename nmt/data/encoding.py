@@ -112,6 +112,26 @@ def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> Encoded
     return _worker_encoder.encode(indices, limits)
 
 
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Begin processes that Ctrl-C does not reach, whole: it interrupts this process alone, after the block.
+
+    They inherit the signal mask. It keeps no other thread from taking the signal, which Python then hands to this one.
+    """
+    taken: list[int] = []
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: taken.append(number)) if in_main_thread else None
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        for number in taken:
+            signal.raise_signal(number)
+
+
 def available_processors() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -141,12 +161,8 @@ def open_encoder(
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=parts)
 
     def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
-        # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _interrupts_deferred():  # the first call starts the workers
             return pool.submit(_encode_in_worker, chunk, limits)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def encode(chunks: Iterable[np.ndarray], limits: DataConfig | None) -> Iterator[EncodedChunk]:
         pending: deque[Future[EncodedChunk]] = deque()

@@ -59,7 +59,7 @@ WORK = {
     "export --to ctranslate2 --output exported": "nmt.export.ctranslate2:CTranslate2Exporter.translate",
     "average --last 2": "nmt.training.validation:Validator.validate",
     "train --config base.yaml --run new": "nmt.training.optimization.update:Update.take",
-    "plot attention im": "nmt.decoding.tensorflow_engine:TensorFlowEngine.cross_attention",
+    "plot attention im": "nmt.decoding.tensorflow_engine:TensorFlowEngine.attention_maps",
     "prepare many.tsv": "nmt.data.prepare:write_split",
     "bench --generated": "nmt.training.optimization.update:Update.take",
     "fetch slow": "nmt.data.sources.public:_download",

@@ -74,7 +74,8 @@ def train(
         say(line)
     with resolved.trainer(partial(typer.echo, err=True)) as trainer:
         if trainer.is_finished:
-            say(endings.nothing_to_do(trainer))
+            if resolved.is_chief:
+                say(endings.nothing_to_do(trainer))
             if not dry_run and trainer.config.training.tensorboard:
                 trainer.train()  # it records the run
                 say(f"Recorded for TensorBoard. To watch: {VIEWER}")
@@ -117,7 +118,8 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
             raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
         except DiskError as error:
             raise DiskError(*error.parts, f" {endings.after_full_disk(trainer)}") from error
-    say(endings.finished(trainer))
+    if is_chief:  # the others need no folder of the run
+        say(endings.finished(trainer))
 
 
 def _open_ports(hosts: "Hosts") -> str:
