@@ -53,7 +53,7 @@ def assign_splits(
     if len(divisible) < len(names):
         raise DataError(
             f"{' and '.join(map(str, sources.corpus))} has {counted(len(divisible), 'usable pair')}{left_out}. "
-            f"{'Each of ' if len(names) > 1 else ''}{', '.join(names)} needs at least one. Give a file with more "
+            f"{'Each of ' if len(names) > 1 else 'Split '}{', '.join(names)} needs at least one. Give a file with more "
             f"pairs{random}."
         )
     for name, indices in separate.items():
