@@ -1,6 +1,7 @@
 """Exported models on disk: their description, and the search for them. Loads no TensorFlow."""
 
 import contextlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,6 +63,13 @@ class ExportedModel:
     def run(self) -> Run:
         """Configuration, manifest and tokenizers of the run, as a run directory without weights."""
         return Run(self.folder / RUN_FILES)
+
+
+def _named(run: Run, export: str) -> Argument:
+    """Return the argument of ``nmt export`` that gives an export to CTranslate2 its name."""
+    if quantization := re.fullmatch(rf"{CTRANSLATE2}-(\w+)", export):
+        return Argument("quantization", quantization[1])
+    return Argument("output", run.folder / EXPORTS / export)
 
 
 def open_export(folder: Path) -> ExportedModel:
@@ -158,7 +166,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
             raise NotFoundError(
                 f"Run {chosen.name!r} has no export {export!r}. Exports are in {chosen.folder / EXPORTS}. Make one "
                 "with: ",
-                Command("export", Argument("run", chosen.name), Argument("to", CTRANSLATE2)),
+                Command("export", Argument("run", chosen.name), Argument("to", CTRANSLATE2), _named(chosen, export)),
             )
         exported = open_export(chosen.folder / EXPORTS / export)
     description = exported.description

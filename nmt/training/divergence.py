@@ -8,13 +8,16 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
-from nmt.errors import NmtError, OutOfMemoryError
+from nmt.errors import NmtError, OutOfMemoryError, counted
 from nmt.message import Argument, Command, Message, Part, Settings
 from nmt.runs.metrics import EpochMetrics, StepValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import TrainingProgress
 from nmt.training.optimization.update import Update
+
+USUAL_RATES = {"learning_rate_scale": 1.0, "peak_learning_rate": 5e-4}
+"""Learning rates with which models train; half of a rate far above them diverges too."""
 
 
 class DivergedError(NmtError):
@@ -33,7 +36,7 @@ def failed_step(update: Update, progress: TrainingProgress) -> str | None:
         number, skipped = report.last_bad_batch, report.skipped - 1
     step, place = divmod(number, config.micro_batches)
     batch = (step - 1 - progress.step + progress.steps_in_epoch) * config.micro_batches + place + 1
-    after = f", after {skipped} skipped steps" if skipped else ""
+    after = f", after {counted(skipped, 'skipped step')}" if skipped else ""
     return f"step {step}, batch {batch} of epoch {progress.epoch + 1}{after}"
 
 
@@ -55,9 +58,10 @@ def diverged(what: str, saved: TrainingProgress | None, config: TrainingConfig) 
 
 def _lower_rate(config: TrainingConfig) -> tuple[Part, ...]:
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
+    lower = min(getattr(config, key) / 2, USUAL_RATES[key])
     return (
         "Start another run with a lower rate, such as ",
-        Settings({f"training.{key}": getattr(config, key) / 2}),
+        Settings({f"training.{key}": lower}),
         ", with more training.warmup_steps or with ",
         Settings({"training.clip_norm": 1}),
         ".",
