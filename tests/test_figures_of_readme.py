@@ -55,7 +55,9 @@ def test_a_row_of_the_front_page_is_backed_by_one_row_of_measurements(row: str) 
     measured = [line for line in lines if line.startswith("| ")]
     for part in result.split("; "):
         named = MACHINE.findall(part)
-        backed = any(backs(line, time, MACHINE.sub("", part)) for line in measured if all(word in line for word in named))
+        backed = any(
+            backs(line, time, MACHINE.sub("", part)) for line in measured if all(word in line for word in named)
+        )
         assert backed, f"no row of the section has {time} {part}"
 
 
