@@ -26,7 +26,7 @@ class ValidationEvent(NamedTuple):
     samples: list[Sample]
     """Translations of sample sentences."""
     best: bool
-    """Whether it is the best so far."""
+    """Whether it is the best so far, and better than guesses."""
 
     @property
     def records(self) -> list[Metrics]:
