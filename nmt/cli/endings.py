@@ -80,10 +80,13 @@ def nothing_to_do(trainer: "Trainer") -> str:
 
 
 def _failure(trainer: "Trainer") -> str | None:
+    """Return in words that a run has learned nothing, and the remedy; None if it has.
+
+    The command succeeds all the same: it did what was asked, and wrote weights and metrics to look at.
+    """
     from nmt.training.divergence import without_success
 
-    vocabulary = trainer.dataset.manifest.vocabulary["target"]
-    failure = without_success(trainer.validations, vocabulary, trainer.config.training)
+    failure = without_success(trainer.validations, trainer.guessing, trainer.config.training)
     return failure.on_command_line() if failure else None
 
 
