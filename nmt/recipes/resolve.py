@@ -236,8 +236,8 @@ def _check_hosts(count: int, config: Config, minutes: float | None) -> None:
         )
     if count > config.training.micro_batches:
         raise ConfigError(
-            f"There are {counted(count, 'host')}, and training.micro_batches is {config.training.micro_batches}. A step "
-            "is shared by its micro-batches, so it needs one for each host. Start fewer, or another run with ",
+            f"There are {counted(count, 'host')}, and training.micro_batches is {config.training.micro_batches}. A "
+            "step is shared by its micro-batches, so it needs one for each host. Start fewer, or another run with ",
             Settings({"training.micro_batches": count}),
             ", whose batches may be smaller by that factor.",
         )
