@@ -98,8 +98,8 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
     """
     if not isinstance(config, dict):
         raise ValueError(f"it is {_shown(config)} instead of an object")
-    cluster = config["cluster"] if "cluster" in config else {}
-    task = config.get("task")
+    settings: dict[str, Any] = {"cluster": {}, **config}
+    cluster, task = settings["cluster"], settings.get("task")
     if not isinstance(cluster, dict):
         raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
     jobs: dict[str, list[str]] = {}
