@@ -89,7 +89,6 @@ was begun with differences => nmt synthesize mono.en --name bt --export none --o
 --n-best 2 needs a beam => nmt translate --n-best 2 --beam 2 'im thirsty'
 decoding.top_p is for sampling => nmt translate --sample --set decoding.top_p=0.5 'im thirsty'
 Too long: => nmt translate --run learned --skip-too-long 'im one two three four five six seven'
-scores.json is no evaluation => nmt evaluate --by-length --json; nmt plot lengths --dataset {english-german-both}
 Dataset 'english-german-both', which run => nmt prepare english-german-both.pkl --name english-german-both --tokenizer-of base; nmt evaluate
 test.source.txt is missing => nmt prepare {english-german-both.pkl} --overwrite; nmt evaluate
 --by-length cannot be computed|Scores by length => nmt evaluate --hypothesis few.de --reference few.de --by-length --source {few.de}
@@ -99,7 +98,7 @@ Did you mean --set decoding.precision=int8? => nmt translate --set decoding.prec
 a file, and has to be a folder => rm data; nmt info
 """
 
-CHOSEN = ("--set", "--name", "--run", "--config", "--export")
+CHOSEN = ("--set", "--name", "--run", "--config", "--export", "--last", "--tolerance")
 """Options that a message need not name, since they stand before what it names or the user chooses."""
 
 
