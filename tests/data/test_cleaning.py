@@ -83,7 +83,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clea
 @pytest.mark.parametrize(("line", "reason"), [(b"no tab", "too few columns"), (b"go\tgro\xdf", "not UTF-8")])
 def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str) -> None:
     content = b"a\tb\n" + line + b"\nc\td\n"
-    with pytest.raises(DataError, match=r"line 2 .*--set data\.drop_unreadable=true$"):
+    with pytest.raises(DataError, match=r'line 2 .*set={"data\.drop_unreadable": True}$'):
         clean(content)
     pairs, corpus = clean(content, drop_unreadable=True)
     assert pairs == [("a", "b"), ("c", "d")]

@@ -111,7 +111,7 @@ def test_a_tag_begins_the_sources_of_its_corpus_alone_and_no_text_is_a_tag(setti
     assert tag == size - 1 and dataset.manifest.vocabulary["source"] == size
     assert source.pieces([tag]) == ["<bt>"] and source.decode([tag, *source.encode("im one"), tag]) == "im one"
     assert (target.size == size) == (dataset.manifest.settings.joint_vocabulary is True)
-    splits = [dataset.split("train"), *([dataset.resampled(1, 1)] if "subword_sampling" in settings else [])]
+    splits = [dataset.split("train"), *([dataset.resample_subwords(1, 1)] if "subword_sampling" in settings else [])]
     for split in splits:
         places = np.flatnonzero(split.source.tokens == tag)
         bt = dataset.manifest.pairs_by_corpus["original"] + np.arange(len(SYNTHETIC))

@@ -369,7 +369,7 @@ def test_a_damaged_array_is_refused_with_the_way_to_mend_it(small: Dataset, dama
 
 def test_a_dataset_in_shards_is_refused(small: Dataset) -> None:
     damage_json(lambda values: values["files"].update({"train.source.tokens.1.npy": "0" * 64}))
-    with pytest.raises(DataError, match=r"^Dataset 'small' has several files of tokens a side, .* nmt prepare --overw"):
+    with pytest.raises(DataError, match=r"^Dataset 'small' has several token files per side, .* nmt prepare --overw"):
         open_dataset("small").split("train")
 
 
@@ -460,7 +460,7 @@ def test_a_changed_tokenizer_is_refused(small: Dataset) -> None:
 
 def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
     raw = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
-    epochs = [raw.resampled(1, epoch) for epoch in (1, 1, 2)]
+    epochs = [raw.resample_subwords(1, epoch) for epoch in (1, 1, 2)]
     texts = [raw.text("train", side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
     for side, tokenizer, lines in zip(SIDES, raw.tokenizers(), texts, strict=True):
         first, again, second = (getattr(split, side) for split in epochs)
@@ -475,7 +475,7 @@ def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
     path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
     for dataset, message in ((raw, "the SHA-256 of"), (sign(raw, path.name), r"ends after \d+ lines")):
         with pytest.raises(DataError, match=message):
-            dataset.resampled(1, 1)
+            dataset.resample_subwords(1, 1)
 
 
 @pytest.mark.parametrize("kind", ["word", "char", "subword"])
@@ -487,7 +487,7 @@ def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
     manifest = prepared.dataset.manifest
     assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
     with pytest.raises(DataError, match="without its training text"):
-        prepared.dataset.resampled(1, 1)
+        prepared.dataset.resample_subwords(1, 1)
     raw = prepared.raw["train"]
     assert manifest.splits["train"].characters == {
         side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES

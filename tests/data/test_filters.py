@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from nmt.cli.commands.demo import CORPUS
 from nmt.config.data import FILTERS, DataConfig, with_filters
-from nmt.data.alignment import _likeliest, find_shifted
+from nmt.data.alignment import _likeliest_states, find_shifted
 from nmt.data.cleaning import PairLocator, Sources, read_corpus
-from nmt.data.filters import PAIR_FILTERS, copies, letters_of, reason_finder, repaired
+from nmt.data.filters import PAIR_FILTERS, copies, letters_of, reason_finder, repair_pair
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
@@ -193,11 +193,11 @@ def test_faults_of_each_kind_are_found_in_real_text(
 def test_faults_of_real_text_are_undone(corpus: str, corpora: Path) -> None:
     pairs = good_pairs(corpora, corpus)[:20_000]
     config = DataConfig(repair=["entities", "tokenized"])
-    good = [pair for pair in pairs if repaired(pair, config) is pair]
+    good = [pair for pair in pairs if repair_pair(pair, config) is pair]
     assert len(good) > 0.99 * len(pairs)
     for fault in (split_into_tokens, escape):
         spoilt = {pair: fault(pair, pair, random.Random(1)) for pair in good}
-        undone = [repaired(other, config) == pair for pair, other in spoilt.items() if other]
+        undone = [repair_pair(other, config) == pair for pair, other in spoilt.items() if other]
         assert sum(undone) > 0.98 * len(undone) > 5_000
 
 
@@ -299,7 +299,7 @@ def test_the_likeliest_states_are_those_of_an_exhaustive_search(rows: list[list[
         return sum(row[state] for row, state in zip(rows, states, strict=True)) - change * changes
 
     best = max(map(score, itertools.product(range(3), repeat=len(rows))))
-    assert score(tuple(_likeliest(iter(rows), change).tolist())) == pytest.approx(best)
+    assert score(tuple(_likeliest_states(iter(rows), change).tolist())) == pytest.approx(best)
 
 
 @pytest.mark.parametrize(("kept", "expected"), [(1, {0, 1, 4}), (2, {0, 1, 2, 4})])
@@ -384,7 +384,7 @@ def test_filters_of_the_configuration_keep_their_thresholds_beside_those_of_the_
 
 @pytest.mark.parametrize("text", ["salt &amp;amp; pepper", "salt & amp ; pepper", "salt &#38; pepper", "salt & pepper"])
 def test_entities_are_undone_and_other_ampersands_stay(text: str) -> None:
-    assert repaired(Pair(text, "a &b; &notit; &copy"), DataConfig(repair=["entities"])) == (
+    assert repair_pair(Pair(text, "a &b; &notit; &copy"), DataConfig(repair=["entities"])) == (
         "salt & pepper",
         "a &b; &notit; &copy",
     )
@@ -392,4 +392,5 @@ def test_entities_are_undone_and_other_ampersands_stay(text: str) -> None:
 
 def test_spaces_of_a_tokenizer_are_undone() -> None:
     tokens = Pair("It is n't a well @-@ known \" day \" , he 's ( 5 ) here .", "« Qu' est @-@ ce que l' été ? »")
-    assert repaired(tokens, DataConfig(repair=["tokenized"])).source == "It isn't a well-known \"day\", he's (5) here."
+    repaired = repair_pair(tokens, DataConfig(repair=["tokenized"]))
+    assert repaired.source == "It isn't a well-known \"day\", he's (5) here."

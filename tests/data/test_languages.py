@@ -14,7 +14,7 @@ from nmt.config.data import DataConfig
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.data.languages import NAMES, differ, language_code, language_pair, resolve_languages
+from nmt.data.languages import NAMES, language_code, language_pair, languages_differ, resolve_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, ConflictError, NmtError
@@ -160,7 +160,7 @@ def test_languages_of_a_tmx(tmp_path: Path, languages: tuple[str, ...], codes: t
 def test_only_known_languages_differ(first: str, second: str) -> None:
     same = {"en": 0, "en-US": 0, "eng": 0, "de": 1}
     expected = first in same and second in same and same[first] != same[second]
-    assert differ({"source": first, "target": "de"}, {"source": second, "target": "de"}) == expected
+    assert languages_differ({"source": first, "target": "de"}, {"source": second, "target": "de"}) == expected
 
 
 # --- datasets

@@ -84,7 +84,7 @@ def test_rare_repeats_are_not_ordinary(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_manifest_that_does_not_say_has_no_ordinary_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    values = prepared(["one one one"] * 40).written()
+    values = prepared(["one one one"] * 40).to_json()
     del values["repeating_targets"]
     older = Manifest.model_validate(values | {"format": 5})
     assert older.repeating_targets is None and not older.has_ordinary_repeats
