@@ -9,7 +9,7 @@ from conftest import nmt
 
 import nmt as package
 from nmt.errors import ConflictError, DataError, NotFoundError
-from nmt.evaluation.calibration import _fit, _reliability, _right
+from nmt.evaluation.calibration import _fit, _reliability, _right_words
 from nmt.reporting.facts import RunFacts
 from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
 from nmt.runs.directory import Run
@@ -39,8 +39,8 @@ def test_a_fit_to_one_outcome_and_a_few_sentences_is_finite() -> None:
 
 
 def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
-    assert _right("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
-    assert _right("", "ein") == []
+    assert _right_words("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
+    assert _right_words("", "ein") == []
 
 
 @pytest.mark.slow
