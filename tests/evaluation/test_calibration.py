@@ -105,21 +105,23 @@ def test_weights_of_the_same_name_do_not_inherit_the_confidence(project: Path, m
               "words": measured, "found": 0.1}  # fmt: skip
     newer = {"format": 2, "weights": read_checksum(run.weights_path(epoch)), **values}
     run.confidence_path.write_text(json.dumps(newer))
-    assert "Note: the confidence" not in nmt("translate", "--confidence", "im one", cwd=project).stderr
+    assert "Note: the confidence" not in nmt("translate", "--json", "im one", cwd=project).stderr
     nmt("export", "--to", "ctranslate2", cwd=project)
     assert RunFacts(run).calibration is not None
     weights = read_arrays(run.weights_path(epoch))
     save_weights(run, {name: -array for name, array in weights.items()}, epoch)
-    refused = nmt("translate", "--confidence", "im one", cwd=project, code=2).stderr
-    assert "fitted to other weights" in refused and "--calibrate" in refused
+    assert "confidence" not in json.loads(nmt("translate", "--json", "im one", cwd=project).stdout)["translations"][0]
+    with pytest.raises(ConflictError, match=r"fitted to other weights.*calibrate"):
+        read_calibration(run, epoch, read_checksum(run.weights_path(epoch)))
     assert RunFacts(run).calibration is None
     # The export has the weights that the confidence was fitted to, and says whose they are.
     exported = ["translate", "--export", "ctranslate2-float32", "im one"]
-    nmt(*exported, "--confidence", cwd=project)
+    [translation] = json.loads(nmt(*exported, "--json", cwd=project).stdout)["translations"]
+    assert "confidence" in translation
     refused = nmt(*exported, "--epoch", str(epoch), cwd=project, code=2).stderr
     assert "was made of other weights" in refused
     folder = "./checkpoints/base/exports/ctranslate2-float32"
     refused = nmt("translate", "--export", folder, "--epoch", "99", "im one", cwd=project, code=2).stderr
     assert "received --epoch 99" in refused
     run.confidence_path.write_text(json.dumps({"format": 1, **values}))
-    assert "Note: the confidence" in nmt("translate", "--confidence", "im one", cwd=project).stderr
+    assert "Note: the confidence" in nmt("translate", "--json", "im one", cwd=project).stderr

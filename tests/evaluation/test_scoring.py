@@ -90,9 +90,9 @@ def test_any_text_can_be_scored(rows: list[tuple[str, str, str]]) -> None:
 
 def test_bootstrap_that_needs_too_much_memory_is_refused_with_what_fits() -> None:
     check_bootstrap_memory(1000, 30_000)
-    with pytest.raises(NmtError, match=r"--resamples \d+ or fewer") as refused:
+    with pytest.raises(NmtError, match=r"resamples=\d+ or fewer") as refused:
         check_bootstrap_memory(1000, 1_000_000)
-    fits = int(re.search(r"--resamples (\d+)", str(refused.value))[1])  # type: ignore[index]
+    fits = int(re.search(r"resamples=(\d+)", str(refused.value))[1])  # type: ignore[index]
     check_bootstrap_memory(fits, 1_000_000)
     with pytest.raises(NmtError):
         check_bootstrap_memory(fits + 1, 1_000_000)
