@@ -1,4 +1,4 @@
-"""Variants in place of pairs: which, how many, how long; a function of seed and epoch."""
+"""Data augmentation: kinds, shares and lengths of the variants, and their dependence on seed and epoch."""
 
 import numpy as np
 import pytest
@@ -45,8 +45,8 @@ def test_the_configuration_names_the_variants() -> None:
 def test_it_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
     once = texts_of(augment_split(SPLIT, BOTH, ALL, seed, epoch))
     assert texts_of(augment_split(SPLIT, BOTH, ALL, seed, epoch)) == once
-    for other in ((seed, epoch + 1), ((seed + 1) % 2**32, epoch)):
-        assert texts_of(augment_split(SPLIT, BOTH, ALL, *other)) != once
+    for different_seed in ((seed, epoch + 1), ((seed + 1) % 2**32, epoch)):
+        assert texts_of(augment_split(SPLIT, BOTH, ALL, *different_seed)) != once
 
 
 @pytest.mark.parametrize("name", ["upper", "title", "join", "no_stop", "quotes"])

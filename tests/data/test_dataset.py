@@ -1,4 +1,4 @@
-"""A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
+"""A prepared dataset has the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ RARE = [a + word for a in "xyz" for word in WORDS]
 
 
 def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
-    """Return pairs of lower-case words with punctuation, some sources coming twice and some words once."""
+    """Return pairs of lower-case words with punctuation, with some repeated sources and some unique words."""
     draw = random.Random(seed)
 
     def sentence() -> str:
@@ -46,14 +46,14 @@ def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
 
 
 def words_config(**changes: Any) -> DataConfig:
-    """Return settings that make words of the texts above."""
+    """Return settings that split the texts above into words."""
     return DataConfig.model_validate(
         {"tokenizer": "word", "normalization": "ascii-words", "joint_vocabulary": False, **changes}
     )
 
 
 def words(text: str) -> list[str]:
-    """Return what normalization makes of the texts above, computed in another way."""
+    """Return the normalized form of the texts above, computed by an independent implementation."""
     return re.sub("[^a-z ]", "", text.lower()).split()
 
 
@@ -66,7 +66,7 @@ class Prepared:
 
 
 def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
-    """Prepare pairs, and find out which split each went to from the text files."""
+    """Prepare pairs, and read the split of each pair from the text files."""
     dataset = prepare(write_tsv("corpus.tsv", pairs), words_config(**changes), "small")
     raw = {}
     for name in ("validation", "test"):
@@ -79,7 +79,7 @@ def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with corpus.tsv and the dataset "small" of it."""
+    """A folder with corpus.tsv and the dataset "small" prepared from it."""
     folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -95,7 +95,7 @@ def small(original: Path, folder: Path) -> Dataset:
 
 
 def content(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return every file below a folder with its content and time of writing."""
+    """Return the content and modification time of every file below a folder."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     return {str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
@@ -309,7 +309,7 @@ def test_a_damaged_manifest_is_refused_in_short(change: Callable[[dict[str, Any]
 
 
 def make_older(values: dict[str, Any], number: int) -> None:
-    """Turn a manifest of today into one of format 1, 2 or 3."""
+    """Convert a current manifest to format 1, 2 or 3."""
     values["format"] = number
     del values["repeating_targets"], values["corpora"], values["settings"]["corpora"]
     for key in ("source_language", "target_language"):
@@ -374,14 +374,14 @@ def test_a_dataset_in_shards_is_refused(small: Dataset) -> None:
 
 
 class Attack:
-    """Unpickled, it makes a folder."""
+    """Object that creates a folder when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.mkdir, (Path("ran"),)
 
 
 def sign(dataset: Dataset, file: str) -> Dataset:
-    """Put the checksum of a file into the manifest, as one who forges a dataset does."""
+    """Put the checksum of a file into the manifest, as a forger of a dataset does."""
     damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
     return open_dataset(dataset.name)
 

@@ -1,4 +1,4 @@
-"""Phrases that sentences repeat, and targets that do so as a matter of course."""
+"""Repeated phrases in sentences, and datasets in whose targets they are ordinary."""
 
 from pathlib import Path
 
@@ -69,8 +69,8 @@ def test_prepare_measures_how_often_training_targets_repeat(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    plain, repeated, other = PHRASES[language]
-    manifest = prepared([plain, repeated, other, plain] * 50)
+    plain, repeated, ordinary = PHRASES[language]
+    manifest = prepared([plain, repeated, ordinary, plain] * 50)
     assert manifest.repeating_targets == pytest.approx(0.25, abs=0.05)
     assert manifest.has_ordinary_repeats
 

@@ -1,4 +1,4 @@
-"""Confidence: the fit, what is measured, its file in runs, exports, the service's answers and the report."""
+"""Confidence: fit, measurement, and the file in runs, exports, service answers and reports."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ def test_the_fit_finds_the_probabilities_of_what_it_is_fitted_to() -> None:
     features = random.normal(size=[20_000, 3]) * [1.0, 0.2, 3.0]
     wanted = np.array([0.5, 1.0, -2.0, 0.3])
     true = random.random(len(features)) < probability(wanted, features)
-    found = _fit(features, true)
-    np.testing.assert_allclose(found, wanted, atol=0.3)
-    measured = _reliability(probability(found, features), true)
+    weights = _fit(features, true)
+    np.testing.assert_allclose(weights, wanted, atol=0.3)
+    measured = _reliability(probability(weights, features), true)
     assert measured.error < 0.015 and measured.predicted == sorted(measured.predicted)
-    wrong = _reliability(probability(3 * found, features), true)
+    wrong = _reliability(probability(3 * weights, features), true)
     assert wrong.error > 3 * measured.error
 
 
