@@ -1,4 +1,4 @@
-"""Alignment of lines: blocks of a corpus whose lines are off by one (filter ``shifted``)."""
+"""Detection of misaligned lines: blocks of a corpus whose targets are off by one line (filter ``shifted``)."""
 
 import itertools
 import math
@@ -6,17 +6,18 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt.data.sources.formats import Pair
 
-SAMPLE_PAIRS = 20_000  # first pairs, which tell the ratio of lengths and the frequency of words
+SAMPLE_PAIRS = 20_000  # first pairs, from which the length ratio and the word frequencies are estimated
 PREFIX = 4  # characters of a word that are compared
-MOST_DEVIATIONS = 3.0  # a ratio of lengths that deviates more is as bad as this
-MOST_SHARED = 3.0  # nats that shared words are evidence of, at most
-WEIGHT = 0.5  # share of the information in shared words that is evidence
-BEFORE, AFTER = 1, 2  # states of a line whose source stands one line before or after; 0: in the same line
+MOST_DEVIATIONS = 3.0  # a length ratio that deviates more counts as this many deviations
+MOST_SHARED = 3.0  # largest evidence from shared words, in nats
+WEIGHT = 0.5  # share of the information in shared words that counts as evidence
+BEFORE, AFTER = 1, 2  # states of a line whose source is one line before or after; 0: in the same line
 _CJK = "\u2e80-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 
@@ -26,57 +27,81 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-_Side = tuple[float, frozenset[str]]  # logarithm of the length, beginnings of the words
+class _Side(NamedTuple):
+    """Features of one side of a line."""
+
+    log_length: float
+    """Logarithm of the number of characters."""
+    prefixes: frozenset[str]
+    """Beginnings of the words."""
 
 
-def _sides(pair: Pair | None) -> list[_Side]:
-    return [(math.log(len(side) + 3), frozenset(word[:PREFIX] for word in words(side))) for side in pair or ("", "")]
+class _Line(NamedTuple):
+    """Features of a line of a corpus."""
+
+    source: _Side
+    target: _Side
+
+
+def _side_features(text: str) -> _Side:
+    return _Side(math.log(len(text) + 3), frozenset(word[:PREFIX] for word in words(text)))
+
+
+def _line_features(pair: Pair | None) -> _Line:
+    source, target = pair or ("", "")
+    return _Line(_side_features(source), _side_features(target))
 
 
 def find_shifted(pairs: Iterable[Pair | None], threshold: float) -> bytearray:
-    """Return which of N consecutive lines belong to a block whose lines are off by one: N bytes, 0 for no.
+    """Return which of N consecutive lines belong to a block whose targets are off by one line: N bytes, 0 for no.
 
-    A hidden Markov model: the translation of a target is the source of its line, of the line before, or of that after.
-    Evidence is the ratio of lengths, beside that of the corpus, and words that begin alike: names, numbers, cognates.
-    The line beside a block that has no translation then counts too.
+    A hidden Markov model has three states: the source of a target is in its own line, the line before, or the line
+    after. The evidence for a state is the length ratio, compared with that of the corpus, and words that begin alike:
+    names, numbers and cognates. The line next to a block that is left without a translation is reported too.
 
-    ``pairs``: the lines, None where one cannot be read. ``threshold``: evidence in nats at each end of a block.
+    Args:
+        pairs: the lines; None stands for a line that cannot be read.
+        threshold: evidence in nats that is needed at each end of a block.
     """
-    lines = map(_sides, pairs)
+    lines = map(_line_features, pairs)
     sample = list(itertools.islice(lines, SAMPLE_PAIRS))
     if not sample:
         return bytearray()
-    ratios = np.array([target[0] - source[0] for source, target in sample])
+    ratios = np.array([line.target.log_length - line.source.log_length for line in sample])
     middle = float(np.median(ratios))
     deviation = 1.4826 * float(np.median(abs(ratios - middle))) + 0.01
-    counts = Counter(word for line in sample for _, begun in line for word in begun)
+    counts = Counter(prefix for line in sample for side in line for prefix in side.prefixes)
 
     def fit(source: _Side, target: _Side) -> float:
-        deviations = min(abs(target[0] - source[0] - middle) / deviation, MOST_DEVIATIONS)
-        shared = sum(math.log(2 * len(sample) / max(counts[word], 1)) for word in source[1] & target[1])
+        ratio = target.log_length - source.log_length
+        deviations = min(abs(ratio - middle) / deviation, MOST_DEVIATIONS)
+        common = source.prefixes & target.prefixes
+        shared = sum(math.log(2 * len(sample) / max(counts[prefix], 1)) for prefix in common)
         return min(WEIGHT * shared, MOST_SHARED) - deviations**2 / 2
 
     def evidence() -> Iterator[list[float]]:
         before, line = sample[0], sample[0]
         for after in itertools.chain(sample[1:], lines, sample[-1:]):
-            yield [fit(other[0], line[1]) for other in (line, before, after)]
+            yield [fit(candidate.source, line.target) for candidate in (line, before, after)]
             before, line = line, after
 
-    before, states, after = np.lib.stride_tricks.sliding_window_view(np.pad(_likeliest(evidence(), threshold), 1), 3).T
+    padded = np.pad(_likeliest_states(evidence(), threshold), 1)
+    before, states, after = padded[:-2], padded[1:-1], padded[2:]
     return bytearray((states > 0) | (before == AFTER) | (after == BEFORE))
 
 
-def _likeliest(evidence: Iterable[list[float]], change: float) -> np.ndarray:
-    """Return the likeliest state of each line, uint8 [N], where a change of state costs ``change`` (Viterbi)."""
+def _likeliest_states(evidence: Iterable[list[float]], change: float) -> np.ndarray:
+    """Return the most likely state of each line, uint8 [N] (Viterbi). A change of state costs ``change`` nats."""
     scores = [0.0, -change, -change]
-    before = array("B")  # best state before, of each line and state
+    previous_states = array("B")  # best previous state for each line and state, flat
     for row in evidence:
         best = max(scores)
-        before.extend(state if score >= best - change else scores.index(best) for state, score in enumerate(scores))
-        scores = [max(score, best - change) - best + each for score, each in zip(scores, row, strict=True)]
-    states = np.empty(len(before) // len(scores), np.uint8)
+        best_state = scores.index(best)
+        previous_states.extend(state if score >= best - change else best_state for state, score in enumerate(scores))
+        scores = [max(score, best - change) - best + gain for score, gain in zip(scores, row, strict=True)]
+    states = np.empty(len(previous_states) // len(scores), np.uint8)
     state = int(np.argmax(scores))
     for line in range(len(states) - 1, -1, -1):
         states[line] = state
-        state = before[len(scores) * line + state]
+        state = previous_states[len(scores) * line + state]
     return states

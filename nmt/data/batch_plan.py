@@ -1,6 +1,6 @@
-"""Batch planning, without TensorFlow: which pairs form a batch, in which order, padded to which size.
+"""Batch planning without TensorFlow: the pairs of each batch, their order, and the padding.
 
-An epoch's batches depend on (seed, epoch) alone, so training resumes at any step without replaying earlier batches.
+The batches of an epoch depend on (seed, epoch) alone, so training resumes at any step without replaying earlier ones.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import numpy as np
 from nmt.data.token_arrays import Sequences, Split
 from nmt.tokenizers.base import BOS, EOS, PAD
 
-# Token batches bound the source side too: a few short targets with very long sources would not fit into memory.
+# Token batches limit the source side too: short targets with very long sources would not fit into memory.
 SOURCE_TOKENS_PER_TARGET_TOKEN = 2
 
 
@@ -26,13 +26,13 @@ def plan_epoch(
     batch_type: Literal["sentences", "tokens"] = "sentences",
     corpora: Sequence[tuple[int, float]] = (),
 ) -> list[np.ndarray]:
-    """Return the batches of an epoch in order, each as the int64 indices [B] of its pairs.
+    """Return the batches of an epoch in order; a batch is an array of the indices of its pairs, int64 [B].
 
-    Every pair is in exactly one batch; of several ``corpora`` as often as ``pairs_of_epoch`` says.
-    With ``sort_by_length`` a batch holds pairs of similar length: pairs of equal
-    length are shuffled every epoch, and the batches come in random order. Batches by tokens are always sorted by
-    length. A token batch holds as many pairs as fit into ``batch_size`` target tokens, eos and padding included, and
-    into twice as many source tokens; a longer pair forms a batch of its own.
+    Every pair is in exactly one batch; with several ``corpora``, as often as ``pairs_of_epoch`` returns it.
+    With ``sort_by_length`` a batch has pairs of similar length: pairs of equal length are shuffled in every epoch, and
+    the batches come in random order. Token batches are always sorted by length. A token batch has as many pairs as fit
+    into ``batch_size`` target tokens, eos and padding included, and into twice as many source tokens. A longer pair
+    forms a batch alone.
     """
     random = np.random.default_rng([seed, epoch])
     pairs = pairs_of_epoch(corpora or [(len(split), 1.0)], seed=seed, epoch=epoch)
@@ -40,7 +40,7 @@ def plan_epoch(
     if batch_type == "sentences" and not sort_by_length:
         return _cut(order, range(batch_size, len(order), batch_size))
     source, target = split.source.lengths[order] + 1, split.target.lengths[order] + 1
-    # Source lengths rise within one target length and fall within the next, so neighbours stay similar across both.
+    # Source lengths rise for one target length and fall for the next, so neighbours stay similar in both lengths.
     by_length = np.lexsort((np.where(target % 2, source, -source), target))
     order = order[by_length]
     if batch_type == "sentences":
@@ -51,30 +51,32 @@ def plan_epoch(
 
 
 def pairs_of_epoch(corpora: Sequence[tuple[int, float]], *, seed: int, epoch: int) -> np.ndarray:
-    """Return the pairs of an epoch by corpus, as indices into the split, int64.
+    """Return the pairs of an epoch as indices into the split, int64, corpus by corpus.
 
-    ``corpora`` are number of pairs and weight of each, in their order in the split. With weight 2.3 each pair comes
-    twice, and a share of 0.3 of them, drawn by (seed, epoch), once more.
+    ``corpora`` gives the number of pairs and the weight of each corpus, in the order of the split. With weight 2.3,
+    each pair comes twice, and a random 30% of them, chosen by (seed, epoch), a third time.
     """
-    found, start = [], 0
-    for number, (pairs, weight) in enumerate(corpora, start=1):  # [seed, epoch, 0] would be the dice of plan_epoch
-        found += [np.arange(start, start + pairs)] * int(weight)
-        if more := pairs_seen(pairs, weight % 1):
-            found.append(start + np.random.default_rng([seed, epoch, number]).permutation(pairs)[:more])
+    parts, start = [], 0
+    for number, (pairs, weight) in enumerate(corpora, start=1):  # 0 would give the random stream of plan_epoch
+        parts += [np.arange(start, start + pairs)] * int(weight)
+        extra = pairs_seen(pairs, weight % 1)
+        if extra:
+            random = np.random.default_rng([seed, epoch, number])
+            parts.append(start + random.permutation(pairs)[:extra])
         start += pairs
-    return np.concatenate(found)
+    return np.concatenate(parts)
 
 
 def pairs_seen(pairs: int, weight: float) -> int:
-    """Return how many pairs an epoch sees of a corpus."""
+    """Return the number of pairs that an epoch reads from a corpus, repeats included."""
     return int(weight) * pairs + round(weight % 1 * pairs)
 
 
 def length_batches(lengths: Sequence[int] | np.ndarray, size: int) -> list[np.ndarray]:
-    """Return batches of at most ``size`` sequences, sorted by length: for decoding and evaluation.
+    """Return batches of at most ``size`` sequences, sorted by length, for decoding and evaluation.
 
-    Each batch holds int64 indices [B] into ``lengths`` [N]. Sequences of equal length keep their order; sequences of
-    length 0 are left out.
+    A batch is an array of int64 indices [B] into ``lengths`` [N]. Sequences of equal length keep their order.
+    Sequences of length 0 are left out.
     """
     array = np.asarray(lengths, np.int64)
     order = np.argsort(array, kind="stable")
@@ -83,20 +85,20 @@ def length_batches(lengths: Sequence[int] | np.ndarray, size: int) -> list[np.nd
 
 
 def _cut(order: np.ndarray, starts: Iterable[int]) -> list[np.ndarray]:
-    """Return ``order`` [N] cut before each index in ``starts``. Slices are views; np.split would copy."""
+    """Return ``order`` [N] cut before each index in ``starts``, as views."""
     bounds = [0, *starts, len(order)]
     return [order[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 def _token_starts(source: np.ndarray, target: np.ndarray, batch_size: int) -> list[int]:
-    """Return the start of every token batch but the first, for lengths [N] sorted by target.
+    """Return the start of every token batch except the first, for lengths [N] sorted by target.
 
-    Takes one vectorized search per batch rather than a step per pair.
+    One vectorized search per batch replaces a step per pair.
     """
     max_source = SOURCE_TOKENS_PER_TARGET_TOKEN * batch_size
     starts, start = list[int](), 0
     while True:
-        # Rows are padded to the longest, which is the last on the target side. No batch has more pairs than tokens.
+        # Rows are padded to the longest; the last target is the longest. No batch has more pairs than tokens.
         window = slice(start, start + batch_size)
         count = np.arange(1, len(target[window]) + 1)
         fits = count * target[window] <= batch_size
@@ -108,9 +110,9 @@ def _token_starts(source: np.ndarray, target: np.ndarray, batch_size: int) -> li
 
 
 def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool) -> np.ndarray:
-    """Return the sequences at ``indices`` [B] as rows: bos if asked for, tokens, eos, padding; int32 [B, L].
+    """Return the sequences at ``indices`` [B] as padded rows, int32 [B, L]: bos if requested, tokens, eos, padding.
 
-    L is the longest row.
+    L is the length of the longest row.
     """
     starts = sequences.offsets[indices]
     lengths = sequences.offsets[indices + 1] - starts

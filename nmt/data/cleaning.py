@@ -1,7 +1,7 @@
-"""Corpus reading and cleaning: every pair is checked, and what is dropped is counted by reason.
+"""Corpus reading and cleaning: every pair is checked, and dropped pairs are counted by reason.
 
-Memory: 16 bytes per pair, and 8 more for each of the filters near_duplicates and score; the pairs themselves are in a
-pair store on disk.
+Memory is 16 bytes per pair, and 8 more for each of the filters near_duplicates and score. The text of the pairs is in
+a pair store on disk.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.data import CorpusConfig, DataConfig
-from nmt.data.filters import Score, letters_of, reason_finder, repaired
+from nmt.data.filters import Score, letters_of, reason_finder, repair_pair
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import NumberedPairs, Pair, read_pairs, read_scores, unit_of
@@ -26,20 +26,20 @@ from nmt.message import Settings
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
 
 EXAMPLES = 3  # places recorded for each reason
-AUTO_SAMPLE_PAIRS = 10_000  # pairs that decide what "auto" becomes
-AUTO_SAMPLE_CHARACTERS = 10_000_000  # characters that decide it, where pairs are long
-# Unicode control characters but white space: never part of a sentence, often a sign of a broken encoding.
+AUTO_SAMPLE_PAIRS = 10_000  # largest sample from which "auto" is resolved, in pairs
+AUTO_SAMPLE_CHARACTERS = 10_000_000  # the same limit in characters, for long pairs
+# Unicode control characters except white space: never part of a sentence, often a sign of a broken encoding.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 Progress = Callable[[str, int, int | None], None]
-"""Progress callback: (step, pairs done, total number of pairs or None where it is unknown)."""
+"""Progress callback: (step, pairs done, total number of pairs or None if unknown)."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of a corpus. Each role has one file of pairs, or two files with a side each."""
+    """The files of a corpus. Each role has one file of pairs, or two files with one side each."""
 
     corpus: list[TextFile]
-    """Pairs that are divided among training and the splits without files of their own."""
+    """Files whose pairs are divided among training and the splits without files of their own."""
     validation: list[TextFile] = field(default_factory=list)
     test: list[TextFile] = field(default_factory=list)
     further: dict[str, list[TextFile]] = field(default_factory=dict)
@@ -47,19 +47,19 @@ class Sources:
 
     @classmethod
     def of(cls, path: Path) -> "Sources":
-        """Return a corpus of one file."""
+        """Return the sources of a corpus that is one file of pairs."""
         return cls([TextFile(path)])
 
     @property
     def roles(self) -> dict[str, list[TextFile]]:
-        """Files of each role that has any; the role of ``corpus`` is "train", that of a further corpus its name."""
+        """Files by role. The role of ``corpus`` is "train"; a further corpus has its name as role."""
         files = (self.corpus, self.validation, self.test)
-        return {role: given for role, given in zip(SPLITS, files, strict=True) if given} | self.further
+        return {role: role_files for role, role_files in zip(SPLITS, files, strict=True) if role_files} | self.further
 
 
 @dataclass
 class Findings:
-    """Pairs that a rule applies to, by reason."""
+    """Counts and first places of the pairs that a rule applies to, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     """Number of pairs, by reason."""
@@ -67,14 +67,14 @@ class Findings:
     """Places of the first pairs, with their text, by reason."""
 
     def add(self, reason: str, place: str) -> None:
-        """Count one pair, and record its place if it is among the first."""
+        """Count a pair, and record its place if it is among the first ``EXAMPLES``."""
         self.counts[reason] += 1
         places = self.places.setdefault(reason, [])
         if len(places) < EXAMPLES:
             places.append(place)
 
     def add_all(self, reason: str, indices: Sequence[int] | np.ndarray, place: Callable[[int], str]) -> None:
-        """Count the stored pairs at ``indices``, and record the first places, which ``place`` names."""
+        """Count the stored pairs at ``indices``, and record the first places; ``place`` describes a pair."""
         if len(indices):
             self.counts[reason] += len(indices)
             self.places.setdefault(reason, []).extend(place(int(index)) for index in indices[:EXAMPLES])
@@ -86,38 +86,38 @@ class Findings:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The N cleaned pairs of a corpus, in a pair store: grouped by role, in the order of their files."""
+    """The N cleaned pairs of a corpus in a pair store, grouped by role, in the order of their files."""
 
     roles: dict[str, range]
     """Indices of the pairs that came from the files of each role."""
     sources: np.ndarray
-    """Hash of each normalized source, uint64 [N]: equal for equal sources."""
+    """Hash of each normalized source, uint64 [N]; equal sources have equal hashes."""
     targets: np.ndarray
     """Hash of each normalized target, uint64 [N]."""
     read: int
     """Number of pairs read, the dropped ones included."""
     dropped: Findings
-    """Pairs left out; the steps after reading add theirs."""
+    """Dropped pairs. Later steps add theirs."""
     noticed: Findings
-    """Suspicious pairs that were kept; likewise."""
+    """Suspicious pairs that were kept. Later steps add theirs."""
     letters: np.ndarray
-    """Hash of the letters of each pair of the role "train", uint64, if near duplicates are dropped; else empty."""
+    """Hash of the letters of each pair, uint64 [N], if near duplicates are dropped; otherwise empty."""
 
 
 def text_hash(text: str) -> bytes:
-    """Return a hash of 8 bytes: equal for equal texts, and in practice for no others."""
+    """Return a hash of 8 bytes. Different texts have different hashes in practice."""
     return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
 
 def place_of(files: list[TextFile], number: int, pair: Pair | None = None) -> str:
-    """Return the place of a pair, such as "corpus.tsv, line 7", and the beginnings of its sides."""
+    """Return the place of a pair, such as "corpus.tsv, line 7", followed by the beginning of each side."""
     text = f": {pair.source[:60]!r} | {pair.target[:60]!r}" if pair else ""
     return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}{text}")
 
 
 @dataclass(frozen=True)
 class PairLocator:
-    """Names the place and the text of a stored pair."""
+    """Function that returns the place and the text of a stored pair, for reports."""
 
     sources: Sources
     roles: dict[str, range]
@@ -130,10 +130,10 @@ class PairLocator:
 
 
 def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
-    """Return the configuration with "auto" replaced: tokenizer, normalization and joint vocabulary.
+    """Return the configuration with "auto" resolved for the tokenizer, the normalization and the joint vocabulary.
 
-    The first pairs decide. Lower-case ASCII words without punctuation, as in lesson corpora, become word tokens. Any
-    other text becomes subwords after NFKC normalization. One pair in a hundred may differ.
+    The choice depends on the first pairs. Lower-case ASCII words without punctuation, as in lesson corpora, become word
+    tokens. Any other text becomes subwords after NFKC normalization. One text in a hundred may differ.
     """
     if "auto" not in {config.tokenizer, config.normalization, config.joint_vocabulary}:
         return config
@@ -153,11 +153,13 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
 
-def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig) -> tuple[str, str] | str:
+def _normalize_pair(
+    files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig
+) -> tuple[str, str] | str:
     """Return the normalized sides of a pair, or the reason to drop it.
 
     Raises:
-        DataError: for an unusable pair that no setting allows to drop.
+        DataError: for an unusable pair, unless a setting allows to drop it.
     """
     if isinstance(item, Unreadable):
         if not config.drop_unreadable:
@@ -180,12 +182,13 @@ def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config:
 
 
 def _read(files: list[TextFile], config: DataConfig, most: int | None, *, is_reversed: bool) -> NumberedPairs:
-    """Yield the first pairs, with their sides exchanged if ``is_reversed``."""
+    """Yield the first ``most`` pairs (None: all), with exchanged sides if ``is_reversed``."""
     for number, item in itertools.islice(read_pairs(files, config), most):
         yield number, Pair(item.target, item.source) if is_reversed and isinstance(item, Pair) else item
 
 
-def _counted(scores: Iterable[float], report: Progress) -> Iterator[float]:
+def _report_scores(scores: Iterable[float], report: Progress) -> Iterator[float]:
+    """Yield scores, and report progress."""
     for number, score in enumerate(scores):
         if number % 1000 == 0:
             report("scoring", number, None)
@@ -195,14 +198,14 @@ def _counted(scores: Iterable[float], report: Progress) -> Iterator[float]:
 def read_corpus(
     sources: Sources, config: DataConfig, folder: Path, report: Progress, score: Score | None = None
 ) -> Corpus:
-    """Read every file, apply the rules about a single pair, and write the kept pairs to a pair store in ``folder``.
+    """Read every file, apply the rules for single pairs, and write the kept pairs to a pair store in ``folder``.
 
-    Of ``sources.corpus`` only the first ``n_sentences`` pairs are read. Validation and test files are kept whole, but
-    for pairs that cannot be used. Keys about columns and headers are not for further corpora. The filter ``score`` asks
-    ``score``, or reads the scores of JSON Lines.
+    From ``sources.corpus``, only the first ``n_sentences`` pairs are read. Validation and test files keep every usable
+    pair. The settings of columns and headers do not apply to further corpora. The filter ``score`` calls ``score``, or
+    without it reads the scores in JSON Lines.
 
     Raises:
-        DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
+        DataError: for a file that cannot be read, and for an unusable pair, unless a setting allows to drop it.
     """
     dropped, noticed = Findings(), Findings()
     source_hashes, target_hashes, letter_hashes = bytearray(), bytearray(), bytearray()
@@ -219,11 +222,12 @@ def read_corpus(
             own = config.model_copy(update={"filters": config.filters_of(role) if trains else {}})
             reads = [_read(files, columns, most, is_reversed=is_reversed) for _ in range(3)]
             for_score, for_shifted = (
-                (repaired(item, config) if isinstance(item, Pair) else None for _, item in each) for each in reads[1:]
+                (repair_pair(item, config) if isinstance(item, Pair) else None for _, item in items)
+                for items in reads[1:]
             )
             scores = array("d")
             if "score" in own.filters:
-                scores.extend(_counted(score(for_score) if score else read_scores(files), report))
+                scores.extend(_report_scores(score(for_score) if score else read_scores(files), report))
             if "shifted" in own.filters:
                 report("comparing lines", 0, None)
             find_reason = reason_finder(own, for_shifted, scores)
@@ -231,20 +235,20 @@ def read_corpus(
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
-                pair = repaired(item, config) if config.repair and isinstance(item, Pair) else item
-                usable = _usable(files, number, pair, config)
+                pair = repair_pair(item, config) if config.repair and isinstance(item, Pair) else item
+                usable = _normalize_pair(files, number, pair, config)
                 if isinstance(item, Unreadable) or isinstance(pair, Unreadable) or isinstance(usable, str):
                     dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
                     continue
                 has_control = any(map(_CONTROL.search, pair))
                 filtered = find_reason(position, pair) if own.filters else None
-                for reason, found, drops in (
+                for reason, applies, drops in (
                     ("control characters", has_control, config.drop_control and trains),
                     ("identical sides", usable[0] == usable[1], config.drop_identical and trains),
                     (f"filter {filtered}", filtered, True),
                     ("repaired", trains and pair is not item, False),
                 ):
-                    if found:
+                    if applies:
                         (dropped if drops else noticed).add(reason, place_of(files, number, item))
                         if drops:
                             break
@@ -259,14 +263,14 @@ def read_corpus(
     return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, hashes[2])
 
 
-MIN_LOG_RATIO = 10.0  # nats: a side counts as foreign if the other column's language is exp(10), 22,000, times likelier
+MIN_LOG_RATIO = 10.0  # nats: in a foreign side, the other column's language is exp(10), 22,000, times more likely
 SAMPLE_PAIRS = 50_000  # training pairs whose languages are compared
-SAMPLE_BYTES = 16 * 2**20  # bytes of their text, where pairs are long
+SAMPLE_BYTES = 16 * 2**20  # the same limit in bytes of text, for long pairs
 _SMOOTHING = 0.5  # added to each trigram count
 
 
 def count_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
-    """Count distinct translations. Takes hashes of sources and targets, uint64 [N] each.
+    """Count distinct translations of equal sources, given hashes of sources and targets, uint64 [N] each.
 
     Returns:
         Number of distinct sources with more than one translation; largest number of translations of one source.
@@ -288,9 +292,9 @@ def count_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, i
 
 
 def _trigrams(texts: list[str], ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the character trigrams of N texts as ids, uint32, and where those of each text start, int64 [N].
+    """Return the ids of the character trigrams of N texts, uint32, and the start of each text in them, int64 [N].
 
-    ``ids`` maps trigrams to ids and grows.
+    New trigrams are added to ``ids``, which maps trigrams to ids.
     """
     trigrams, starts = array("I"), array("q")
     for text in texts:
@@ -302,10 +306,10 @@ def _trigrams(texts: list[str], ids: dict[str, int]) -> tuple[np.ndarray, np.nda
 
 
 def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
-    """Return the indices of pairs with swapped sides, or with one side in the other column's language, by reason.
+    """Return the indices of pairs with swapped sides, or with a side in the other column's language, by reason.
 
-    The majority of a column defines its language: a naive Bayes classifier over character trigrams, which needs no
-    knowledge of languages. It finds nothing where a column mixes both languages half and half.
+    A naive Bayes classifier over character trigrams learns the language of each column from the column itself. It finds
+    nothing if a column mixes both languages in equal parts.
     """
     if not pairs:
         return {}
@@ -313,13 +317,14 @@ def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
     columns = [_trigrams([pair[side] for pair in pairs], ids) for side in (0, 1)]
     counts = [np.bincount(trigrams, minlength=len(ids)).astype(float) for trigrams, _ in columns]
     totals = [count.sum() + _SMOOTHING * len(ids) for count in counts]
-    ratios = []  # log P(sentence | own column) - log P(sentence | other column) in nats, float64 [N], of each column
-    for own, other in ((0, 1), (1, 0)):
+    # For each column: log P(sentence | own column) - log P(sentence | opposite column) in nats, float64 [N].
+    ratios = []
+    for own, opposite in ((0, 1), (1, 0)):
         trigrams, starts = columns[own]
-        # A sentence is left out of its own column's counts, or a foreign one would raise its own likelihood.
+        # A sentence is left out of its own column's counts, since a foreign one would raise its own likelihood.
         log_own = np.log((counts[own] - 1 + _SMOOTHING).clip(_SMOOTHING) / totals[own])
-        log_other = np.log((counts[other] + _SMOOTHING) / totals[other])
-        ratios.append(np.add.reduceat((log_own - log_other)[trigrams], starts))
+        log_opposite = np.log((counts[opposite] + _SMOOTHING) / totals[opposite])
+        ratios.append(np.add.reduceat((log_own - log_opposite)[trigrams], starts))
     source, target = ratios
     suspects = {
         "sides look swapped": (source < -MIN_LOG_RATIO) & (target < -MIN_LOG_RATIO),

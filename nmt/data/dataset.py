@@ -1,4 +1,4 @@
-"""Prepared datasets on disk: found by name, opened memory-mapped, checked against their manifest."""
+"""Prepared datasets on disk: finding one by name, and opening its arrays memory-mapped, checked by its manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ class Dataset:
     folder: Path
     manifest: Manifest
     is_new: bool = field(default=False, compare=False)
-    """Whether ``prepare`` has just written it; False for one that was there."""
+    """Whether ``prepare`` has just written it; False for an existing dataset."""
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of the folder."""
         return self.folder.name
 
     def split(self, name: SplitName) -> Split:
@@ -46,8 +46,8 @@ class Dataset:
     def _sequences(self, name: SplitName, side: Side) -> Sequences:
         if f"{name}.{side}.tokens.1.npy" in self.manifest.files:
             raise DataError(
-                f"Dataset {self.name!r} has several files of tokens a side, as earlier versions wrote large ones; this "
-                "version reads one. Prepare it again with ",
+                f"Dataset {self.name!r} has several token files per side, as earlier versions wrote large datasets. "
+                "This version reads one. Prepare it again with ",
                 PREPARE_AGAIN,
                 ".",
             )
@@ -56,7 +56,7 @@ class Dataset:
         try:
             sequences = Sequences(*(np.lib.format.open_memmap(path, mode="r") for path in (tokens, offsets)))
             sequences.check(counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side])
-        except Exception as error:  # a forged .npy header, a Python literal, fails in many ways
+        except Exception as error:  # a .npy header is a Python literal, so a forged one fails in many ways
             raise self._damage(f"{tokens} and {offsets.name} hold no sentences ({str(error)[:200]})") from error
         return sequences
 
@@ -80,7 +80,7 @@ class Dataset:
             DataError: if a file is missing or damaged, or contradicts the manifest.
         """
         for path in self.tokenizer_files:
-            if path.name in self.manifest.files:  # a user's backup beside them is not
+            if path.name in self.manifest.files:  # a user may have put a backup in the folder
                 self._verified(path.name)
         source, target = (load_tokenizer(self.folder / f"tokenizer.{side}.json") for side in SIDES)
         sizes = {"source": source.size, "target": target.size}
@@ -88,11 +88,11 @@ class Dataset:
             raise self._damage(f"its tokenizers have {sizes} ids, its manifest states {self.manifest.vocabulary}")
         return source, target
 
-    def resampled(self, seed: int, epoch: int) -> Split:
+    def resample_subwords(self, seed: int, epoch: int) -> Split:
         """Return the training split with sampled subword segmentations (Kudo 2018), in memory.
 
-        The result depends on (seed, epoch) alone. A sentence that would become longer than the longest of the
-        prepared split keeps its prepared tokens.
+        The result depends on (seed, epoch) alone. A sentence keeps its prepared tokens if it would become longer than
+        the longest sentence of the prepared split.
 
         Raises:
             DataError: if the dataset was prepared without ``subword_sampling``.
@@ -127,7 +127,7 @@ def open_dataset(name: str) -> Dataset:
     """Return the prepared dataset ``data/<name>``.
 
     Raises:
-        NotFoundError: if there is no dataset of that name; the message suggests the nearest.
+        NotFoundError: if there is no dataset of that name; the message suggests the most similar name.
         DataError: if its manifest is damaged.
     """
     folder = DATASETS / check_name(name, "dataset")
@@ -144,7 +144,7 @@ def find_dataset(name: str | None) -> Dataset:
     """Return the named dataset, or without a name the dataset prepared last.
 
     Raises:
-        NotFoundError: if there is none.
+        NotFoundError: if there is no such dataset.
     """
     if name is not None:
         return open_dataset(name)
@@ -160,7 +160,7 @@ def dataset_of_run(run_name: str, manifest: Manifest, alternative: Sequence[Part
     Args:
         run_name: name of the run.
         manifest: the run's copy of the dataset's manifest.
-        alternative: parts of the last sentence of an error message, on what the user can do without the dataset.
+        alternative: parts of the last sentence of an error message: what the user can do without the dataset.
 
     Raises:
         NotFoundError: if the dataset is not in ``data/``.

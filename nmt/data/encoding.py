@@ -1,4 +1,4 @@
-"""Encoding: stored pairs to token ids on disk, on all processors, in memory that does not grow with the corpus."""
+"""Encoding of stored pairs into token ids on disk, on all processors. Memory does not grow with the corpus."""
 
 import contextlib
 import itertools
@@ -30,8 +30,8 @@ from nmt.tokenizers.base import UNK, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
 CHUNK_PAIRS = 2_000  # pairs encoded at a time
-CHUNK_BYTES = 8 * 2**20  # bytes of their text, where pairs are long
-PARALLEL_PAIRS = 50_000  # number of pairs from which worker processes save time
+CHUNK_BYTES = 8 * 2**20  # the same limit in bytes of text, for long pairs
+PARALLEL_PAIRS = 50_000  # smallest number of pairs for which worker processes save time
 PERCENTILES = (50, 90, 99)
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
@@ -39,7 +39,7 @@ _LINE_BREAK = re.compile(r"[\r\n]+")
 def length_violation(source: int, target: int, limits: DataConfig | None) -> str | None:
     """Return the reason to drop a pair with these numbers of tokens, or None.
 
-    The limits are ``max_tokens`` and ``max_length_ratio``; None: there are none.
+    The limits are ``max_tokens`` and ``max_length_ratio`` of ``limits``; with None nothing is too long.
     """
     if limits and limits.max_tokens is not None and max(source, target) > limits.max_tokens:
         return "too long"
@@ -66,7 +66,7 @@ class Encoder:
     """Encodes pairs of a pair store."""
 
     def __init__(self, store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
-        """Open the store and load the tokenizers, in the process that encodes."""
+        """Open the store and load the tokenizers. Call it in the process that encodes."""
         self.store = PairStore(store)
         self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
         self._tags = [(tag_id(self.source, name), pairs) for name, pairs in tags.items()]
@@ -92,11 +92,11 @@ class Encoder:
         return EncodedChunk(kept, tokens, texts, dropped)
 
 
-_worker_encoder: Encoder  # the encoder of a worker process
+_worker_encoder: Encoder  # encoder of this process, if it is a worker
 
 
 def _start_worker(store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
-    global _worker_encoder  # noqa: PLW0603 - an initializer can hand over nothing but a global
+    global _worker_encoder  # noqa: PLW0603 - an initializer cannot return a value
     _worker_encoder = Encoder(store, tokenizers, tags)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -138,17 +138,18 @@ def available_processors() -> int:
 
 
 Encode = Callable[[Iterable[np.ndarray], DataConfig | None], Iterator[EncodedChunk]]
-"""Function from chunks of indices and length limits (None: there are none) to encoded chunks, in order."""
+"""Function from chunks of indices and length limits (None: no limits) to encoded chunks, in order."""
 
 
 @contextlib.contextmanager
 def open_encoder(
     store: Path, tokenizers: dict[Side, Path], pairs: int, tags: dict[str, range] | None = None
 ) -> Iterator[Encode]:
-    """Yield a function that encodes stored pairs: in this process, or for many pairs on every processor.
+    """Yield a function that encodes stored pairs in this process, or for many pairs on every processor.
 
-    Sources of the pairs in the ranges ``tags`` begin with the tag of that name.
-    Workers are spawned rather than forked, so that threads of this process cannot hang them. They load no TensorFlow.
+    ``tags`` gives ranges of pairs by tag; sources of these pairs begin with the tag.
+    Workers are spawned instead of forked, so that threads of this process cannot hang them. They do not load
+    TensorFlow.
     """
     workers, parts = available_processors(), (store, tokenizers, tags or {})
     if pairs < PARALLEL_PAIRS or workers == 1:
@@ -161,14 +162,14 @@ def open_encoder(
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=parts)
 
     def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
-        with _interrupts_deferred():  # the first call starts the workers
+        with _interrupts_deferred():  # the first call starts the workers, which inherit the signal mask
             return pool.submit(_encode_in_worker, chunk, limits)
 
     def encode(chunks: Iterable[np.ndarray], limits: DataConfig | None) -> Iterator[EncodedChunk]:
         pending: deque[Future[EncodedChunk]] = deque()
         for part in (part for chunk in chunks for part in reader.chunks(chunk, CHUNK_BYTES)):
             pending.append(submit(part, limits))
-            if len(pending) > 4 * workers:  # bounds the chunks in memory
+            if len(pending) > 4 * workers:  # limits the chunks in memory
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
@@ -186,7 +187,7 @@ def open_encoder(
 
 
 class WrittenSplit(NamedTuple):
-    """The N pairs of a split as they were written, and the pairs that were dropped for their length."""
+    """The N pairs that were written for a split, and the pairs that were dropped for their length."""
 
     kept: np.ndarray
     """Index of each pair in the pair store, int64 [N]."""
@@ -200,12 +201,12 @@ def write_split(
     folder: Path, name: SplitName, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int],
     config: DataConfig, report: Progress,
 ) -> WrittenSplit:  # fmt: skip
-    """Write the files of token ids and offsets of each side, and the raw text of the splits that need it later.
+    """Write the token ids and offsets of each side, and the raw text of the splits that need it later.
 
-    Pairs beyond the length limits of ``config`` are dropped from training and validation, never from the test.
+    Pairs beyond the length limits of ``config`` are dropped from training and validation, but never from the test.
 
     Raises:
-        DataError: if that leaves none.
+        DataError: if no pair is left.
     """
     chunks = (indices[start : start + CHUNK_PAIRS] for start in range(0, len(indices), CHUNK_PAIRS))
     kept, dropped = array("q"), list[tuple[str, int]]()
@@ -262,7 +263,7 @@ def write_split(
 
 
 def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:
-    """Write the header of an .npy file of token ids, which has the same length for every number of them."""
+    """Write the header of an .npy file of token ids. Its length is the same for every number of tokens."""
     dtype = np.lib.format.dtype_to_descr(np.min_scalar_type(vocabulary - 1))
     header = {"descr": dtype, "fortran_order": False, "shape": (tokens,)}
     np.lib.format.write_array_header_1_0(file, header)
@@ -271,7 +272,7 @@ def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:
 def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: list[int]) -> Sequences:
     """Return the sentences of a prepared side, re-encoded from their raw text with sampled segmentations.
 
-    A sentence that becomes longer than the longest in ``prepared`` keeps its prepared tokens.
+    A sentence that would become longer than the longest in ``prepared`` keeps its prepared tokens.
 
     Raises:
         DataError: if the text has fewer lines than ``prepared`` has sentences.
@@ -292,8 +293,8 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         rows = []
         for row, ids in zip(itertools.count(start), tokenizer.sample(texts, chunk_seed)):
             tag = [id_ for id_ in prepared[row][:1].tolist() if id_ >= tokenizer.size - len(tokenizer.tags)]
-            found = np.array([*tag, *ids], prepared.tokens.dtype)
-            rows.append(found if len(found) <= longest else prepared[row])
+            sampled = np.array([*tag, *ids], prepared.tokens.dtype)
+            rows.append(sampled if len(sampled) <= longest else prepared[row])
         tokens.append(np.concatenate(rows))
         lengths.extend(map(len, rows))
     return Sequences(np.concatenate(tokens), offsets_of(np.array(lengths)))

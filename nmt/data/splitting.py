@@ -1,4 +1,4 @@
-"""The split into training, validation and test, and the rules about several pairs: duplicates and leakage."""
+"""The split into training, validation and test, and the rules for several pairs: duplicates and leakage."""
 
 import random
 from array import array
@@ -14,13 +14,13 @@ from nmt.errors import DataError, counted
 def assign_splits(
     corpus: Corpus, sources: Sources, config: DataConfig, locate: PairLocator
 ) -> dict[SplitName, np.ndarray]:
-    """Return the indices of each split's pairs in the pair store, and add to the findings of the corpus.
+    """Return the pairs of each split as indices into the pair store, and add to the findings of the corpus.
 
-    A split with files of its own takes their pairs; the pairs of ``sources.corpus`` are divided among the others.
-    The further corpora follow in the training split, one after the other.
+    A split with files of its own has their pairs. The pairs of ``sources.corpus`` are divided among the remaining
+    splits. The further corpora follow them in the training split, in order.
 
     Raises:
-        DataError: if a split would be empty, or a further corpus.
+        DataError: if a split or a further corpus would be empty.
     """
     dropped = corpus.dropped
     separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
@@ -30,13 +30,13 @@ def assign_splits(
     (dropped if config.drop_duplicates else corpus.noticed).add_all("duplicates", repeated, locate)
     if config.drop_duplicates:
         divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
-        further = {name: np.setdiff1d(found, repeated, assume_unique=True) for name, found in further.items()}
+        further = {name: np.setdiff1d(indices, repeated, assume_unique=True) for name, indices in further.items()}
     if "near_duplicates" in config.filters:
         kept = int(config.filters["near_duplicates"])
         near = everything[duplicates(corpus.letters[everything], np.zeros(1, np.uint64), kept)]
         dropped.add_all("filter near_duplicates", near, locate)
         divisible = np.setdiff1d(divisible, near, assume_unique=True)
-        further = {name: np.setdiff1d(found, near, assume_unique=True) for name, found in further.items()}
+        further = {name: np.setdiff1d(indices, near, assume_unique=True) for name, indices in further.items()}
     if config.split == "by_source":
         if "validation" in separate and "test" in separate:
             leaking = np.isin(corpus.sources[separate["validation"]], corpus.sources[separate["test"]])
@@ -74,9 +74,9 @@ def _without_leaks(
     further: dict[str, np.ndarray], splits: dict[str, np.ndarray], corpus: Corpus, config: DataConfig,
     locate: PairLocator,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Return the pairs of further corpora, each shuffled, without sources that are in validation or test.
+    """Return the shuffled pairs of further corpora, without sources that are in validation or test.
 
-    Synthetic sources, those of a corpus with a tag, are not those of their targets: there targets count too.
+    A corpus with a tag has synthetic sources, which differ from the original ones. Its targets are compared too.
     """
     held_out = np.concatenate([splits["validation"], splits["test"]])
     kept = {}
@@ -93,13 +93,13 @@ def _without_leaks(
                 f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
                 "needs at least one. Give other files, or leave it out."
             )
-        kept[name] = left[shuffled(len(left), config.seed)]
+        kept[name] = left[shuffled_indices(len(left), config.seed)]
     return kept
 
 
 def duplicates(sources: np.ndarray, targets: np.ndarray, kept: int = 1) -> np.ndarray:
-    """Return the indices of pairs that repeat ``kept`` earlier pairs, rising, int64. Takes hashes, uint64 [N] each."""
-    pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # an odd factor maps no two sources to one number
+    """Return the rising indices, int64, of pairs that repeat ``kept`` earlier pairs, given hashes, uint64 [N] each."""
+    pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # with an odd factor the product is unique
     order = np.argsort(pairs, kind="stable")
     repeats = pairs[order[kept:]] == pairs[order[:-kept]]
     return np.sort(order[kept:][repeats])
@@ -108,23 +108,23 @@ def duplicates(sources: np.ndarray, targets: np.ndarray, kept: int = 1) -> np.nd
 def split_pairs(
     sources: np.ndarray, config: DataConfig, names: tuple[SplitName, ...] = SPLITS
 ) -> dict[SplitName, np.ndarray]:
-    """Shuffle pairs by seed and divide them by the configured shares.
+    """Shuffle pairs with the configured seed and divide them by the configured shares.
 
-    ``by_source`` divides groups of pairs with equal sources, so that no source is in two splits; ``random`` divides
-    single pairs. Test and validation take their rounded shares first, and training the remainder.
+    ``by_source`` divides groups of pairs with equal sources, so that no source is in two splits. ``random`` divides
+    single pairs. Test and validation have their rounded shares, and training has the rest.
 
     Args:
         sources: hash of each pair's normalized source, uint64 [N].
         config: split, shares and seed.
-        names: the splits to make, "train" among them.
+        names: the splits to make, including "train".
 
     Returns:
-        Indices of each split's pairs, uint32. Every prefix of them is a random sample of the split.
+        Indices of the pairs of each split, uint32. Every prefix is a random sample of the split.
 
     Raises:
         DataError: if a split would be empty.
     """
-    order = shuffled(len(sources), config.seed)
+    order = shuffled_indices(len(sources), config.seed)
     if config.split == "by_source":
         positions, sizes = _shuffled_groups(sources[order], config.seed)
         order = order[np.argsort(positions, kind="stable")]
@@ -149,7 +149,7 @@ def split_pairs(
     return {name: splits[name] for name in names}
 
 
-def shuffled(count: int, seed: int) -> np.ndarray:
+def shuffled_indices(count: int, seed: int) -> np.ndarray:
     """Return the numbers below ``count`` in the order of ``random.Random(seed).shuffle``, uint32 [count]."""
     order = array("I", range(count))
     random.Random(seed).shuffle(order)
@@ -159,7 +159,7 @@ def shuffled(count: int, seed: int) -> np.ndarray:
 def _shuffled_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Group pairs by source hash [N] and shuffle the G groups.
 
-    Large temporary arrays are freed early: ten million pairs take some 400 MB here.
+    Large temporary arrays are freed early: ten million pairs take about 400 MB here.
 
     Returns:
         Position of each pair's group after the shuffle, uint32 [N]; sizes of the groups in that order, int64 [G].
@@ -170,9 +170,9 @@ def _shuffled_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.nda
     del in_order
     first = by_source[is_first]  # the first pair of each group, as the sort is stable
     group = (np.cumsum(is_first, dtype=np.uint32) - np.uint32(1)).astype(np.uint32, copy=False)
-    # Groups are numbered by their first pairs and then shuffled: without the shuffle, large groups would come early.
+    # Groups are numbered by their first pairs and then shuffled. Without the shuffle, large groups would come early.
     position_of_group = np.empty(len(first), np.uint32)
-    position_of_group[np.argsort(first, kind="stable")[shuffled(len(first), seed)]] = np.arange(
+    position_of_group[np.argsort(first, kind="stable")[shuffled_indices(len(first), seed)]] = np.arange(
         len(first), dtype=np.uint32
     )
     positions = np.empty(len(sources), np.uint32)

@@ -1,4 +1,4 @@
-"""Token ids of one split as flat arrays: of a corpus, or at random with the lengths of real sentences."""
+"""Token ids of a split as flat arrays, and random splits with the lengths of real sentences, for benchmarks."""
 
 from dataclasses import dataclass
 
@@ -19,9 +19,9 @@ class Sequences:
     """N token sequences, concatenated: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
 
     tokens: np.ndarray
-    """Token ids without bos and eos, in the smallest unsigned type that holds the vocabulary [total tokens]."""
+    """Token ids without bos and eos [total tokens], in the smallest unsigned type for the vocabulary."""
     offsets: np.ndarray
-    """Start of each sequence in ``tokens``, and the end of the last, int64 [N + 1]."""
+    """Start of each sequence in ``tokens``, and the end of the last one, int64 [N + 1]."""
 
     @property
     def lengths(self) -> np.ndarray:
@@ -29,13 +29,13 @@ class Sequences:
         return np.diff(self.offsets)
 
     def check(self, sequences: int, tokens: int, longest: int, vocabulary: int) -> None:
-        """Compare the arrays with what a manifest states about them.
+        """Compare the arrays with the statistics in a manifest.
 
         Args:
             sequences: N.
             tokens: total number of tokens.
             longest: number of tokens of the longest sequence.
-            vocabulary: number of ids; every token is below it.
+            vocabulary: number of ids; every token id is below it.
 
         Raises:
             ValueError: if the arrays have another type, shape or content.
@@ -61,12 +61,12 @@ class Sequences:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """Return the tokens of one sequence."""
+        """Return the tokens of a sequence."""
         return self.tokens[self.offsets[index] : self.offsets[index + 1]]
 
     @classmethod
     def from_rows(cls, rows: list[list[int]], vocabulary: int) -> "Sequences":
-        """Concatenate rows of ids, each below ``vocabulary``."""
+        """Concatenate rows of ids; every id is below ``vocabulary``."""
         tokens = np.array([id_ for row in rows for id_ in row], np.min_scalar_type(vocabulary - 1))
         return cls(tokens, offsets_of([len(row) for row in rows]))
 
@@ -78,7 +78,7 @@ def offsets_of(lengths: list[int] | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Split:
-    """Token ids of one split: pair i is ``source[i]`` and ``target[i]``."""
+    """Token ids of a split: pair i is ``source[i]`` and ``target[i]``."""
 
     source: Sequences
     target: Sequences
@@ -87,7 +87,7 @@ class Split:
         """Return the number of pairs."""
         return len(self.source)
 
-    def chosen(self, indices: np.ndarray) -> "Split":
+    def select(self, indices: np.ndarray) -> "Split":
         """Return the pairs at ``indices``, int64 [B], in memory."""
 
         def rows(side: Sequences) -> Sequences:
@@ -97,11 +97,11 @@ class Split:
 
 
 def generate_split(pairs: int, vocabulary: int, *, seed: int, longest: int = LONGEST) -> Split:
-    """Return pairs of sequences without bos and eos, whose ids follow Zipf's law: id of rank r has frequency ~ 1 / r.
+    """Return pairs of random sequences without bos and eos by Zipf's law: the id of rank r has frequency ~ 1 / r.
 
     Args:
         pairs: number of pairs.
-        vocabulary: number of ids of each side, the special ones included, which do not occur.
+        vocabulary: number of ids of each side, including the special ones, which do not occur.
         seed: seed of the generator; equal arguments give equal pairs.
         longest: largest number of tokens of a sequence.
     """

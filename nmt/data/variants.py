@@ -1,6 +1,6 @@
-"""Variants of a sentence pair, as ordinary text has them: capitals, several sentences in a line, typing errors, quotes.
+"""Variants of a sentence pair as in ordinary text: capitals, several sentences in a line, typing errors, quotes.
 
-Training draws some of them anew each epoch (``training.augment``), ``nmt evaluate --stress`` scores them all.
+Training applies them to random pairs in each epoch (``training.augment``). ``nmt evaluate --stress`` scores them all.
 """
 
 import re
@@ -9,35 +9,35 @@ from random import Random
 
 from nmt.data.sources.formats import Pair
 
-STOPS = ".!?…。！？"  # noqa: RUF001 - of Chinese and Japanese
+STOPS = ".!?…。！？"  # noqa: RUF001 - the last are of Chinese and Japanese
 SHORTEST_MISTYPED = 4
-"""Letters of the shortest word that is mistyped."""
+"""Number of letters of the shortest word that gets typing errors."""
 MISTYPED_SHARE = 0.1
-"""Probability of a typing error in a word that is long enough."""
+"""Probability of a typing error in a sufficiently long word."""
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _WORD = re.compile(r"[^\W\d_]+")
 
 Variant = Callable[[Pair, Pair, Random], Pair]
-"""Function of a pair, the pair that a joined one goes on with, and random numbers."""
+"""Function of a pair, a second pair to join to it, and a random generator."""
 
 
 VARIANTS: dict[str, Variant] = {
     "upper": lambda pair, *_: Pair(pair.source.upper(), pair.target.upper()),
-    # A heading has a target as it is.
+    # The target of a heading stays unchanged.
     "title": lambda pair, *_: pair._replace(
         source=_WORD.sub(lambda word: word[0][:1].upper() + word[0][1:], pair.source)
     ),
-    "join": lambda pair, other, _: Pair(f"{pair.source} {other.source}", f"{pair.target} {other.target}"),
+    "join": lambda pair, second, _: Pair(f"{pair.source} {second.source}", f"{pair.target} {second.target}"),
     "typos": lambda pair, _, dice: pair._replace(source=_WORD.sub(lambda word: _mistyped(word[0], dice), pair.source)),
     # The target keeps its own full stop.
     "no_stop": lambda pair, *_: pair._replace(source=pair.source.rstrip(STOPS)),
     "quotes": lambda pair, *_: Pair(f'"{pair.source}"', f'"{pair.target}"'),
 }
-"""Variants that training can draw, by the names of ``training.augment``."""
+"""Variants for training, by the names in ``training.augment``."""
 
 
 def _mistyped(word: str, dice: Random) -> str:
-    """Return a word, perhaps with letters swapped, left out or doubled, or the key beside one."""
+    """Return a word, at random with swapped letters, a letter missing or doubled, or an adjacent key."""
     if len(word) < SHORTEST_MISTYPED or dice.random() >= MISTYPED_SHARE:
         return word
     place, kind = dice.randrange(1, len(word) - 1), dice.randrange(4)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from nmt.config.data import DataConfig
 from nmt.data.filters import Score
-from nmt.data.languages import differ
+from nmt.data.languages import languages_differ
 from nmt.data.manifest import SIDES, read_manifest
 from nmt.data.sources.formats import Pair
 from nmt.decoding.sentence_translator import SentenceTranslator
@@ -34,7 +34,7 @@ def pair_scorer(config: DataConfig) -> Score:
     for name, codes in zip(config.score_runs, (languages, languages[::-1]), strict=False):
         (run, epoch), *others = find_members(name, None)
         reads = read_manifest(run.dataset_path).languages
-        if differ(reads, dict(zip(SIDES, codes, strict=True))):
+        if languages_differ(reads, dict(zip(SIDES, codes, strict=True))):
             raise ConfigError(
                 f"data.score_runs names run {run.name!r}, which translates {' to '.join(reads.values())}, where one of "
                 f"{' to '.join(codes)} belongs. The first run has the direction of the pairs, a second the opposite "

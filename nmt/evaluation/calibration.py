@@ -1,6 +1,7 @@
-"""Calibration of confidence: fitted on the validation split of a run, measured on a test set."""
+"""Calibration of translation confidence, fitted on the validation split of a run and measured on a test set."""
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,23 +14,40 @@ from nmt.runs.calibration import Calibration, Reliability, probability, sentence
 from nmt.runs.directory import Run
 from nmt.text.confidence import word_scores
 
-BAD, BINS, RIDGE, STEPS = 22.5, 10, 0.1, 50
-"""Percentage of validation sentences that are bad, bins of ``Reliability``, constants of the fit (Newton's method)."""
+BAD = 22.5  # percentage of validation sentences that count as bad
+BINS = 10  # number of bins of ``Reliability``
+RIDGE, STEPS = 0.1, 50  # regularization and number of steps of the fit (Newton's method)
+
+
+class _Sample(NamedTuple):
+    """N translations with W words, and how good they are."""
+
+    features: np.ndarray
+    """Features of the translations, float [N, 3]."""
+    chrf: np.ndarray
+    """chrF of each translation, float [N]."""
+    word_features: np.ndarray
+    """Features of the words, float [W, 3]."""
+    right: np.ndarray
+    """Whether each word is in a reference, bool [W]."""
 
 
 def fit(run: Run, translator: SentenceTranslator, sources: list[str], references: list[list[str]]) -> Calibration:
-    """Return the calibration of a run, fitted on its validation split and measured on sources with their references.
+    """Return the calibration of a run, fitted on its validation split and measured on N sources with references.
 
     Raises:
         NotFoundError, ConflictError: as ``dataset_of_run``.
     """
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
-    fitted, *of_fitted = (read_lines(TextFile(dataset.text("validation", side))) for side in ("source", "target"))
-    features, chrf, words, right = _judge(translator, fitted, of_fitted)
-    good = round(float(np.percentile(chrf, BAD)))
-    sentence, word = _fit(features, chrf >= good), _fit(words, right)
-    features, chrf, words, right = _judge(translator, sources, references)
-    probabilities, bad = probability(sentence, features), chrf < good
+    validation_source, validation_target = (
+        read_lines(TextFile(dataset.text("validation", side))) for side in ("source", "target")
+    )
+    validation = _translate(translator, validation_source, [validation_target])
+    good = round(float(np.percentile(validation.chrf, BAD)))
+    sentence = _fit(validation.features, validation.chrf >= good)
+    word = _fit(validation.word_features, validation.right)
+    test = _translate(translator, sources, references)
+    probabilities, bad = probability(sentence, test.features), test.chrf < good
     least = np.argsort(probabilities, kind="stable")[: len(bad) // 10]
     return Calibration(
         epoch=translator.epoch,
@@ -38,30 +56,30 @@ def fit(run: Run, translator: SentenceTranslator, sources: list[str], references
         sentence=sentence.tolist(),
         word=word.tolist(),
         sentences=_reliability(probabilities, ~bad),
-        words=_reliability(probability(word, words), right),
+        words=_reliability(probability(word, test.word_features), test.right),
         found=float(bad[least].sum() / max(1, bad.sum())),
     )
 
 
-def _judge(
-    translator: SentenceTranslator, sources: list[str], references: list[list[str]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return features and chrF of N translations [N, 3] and [N], features of their W words [W, 3], and which are right.
+def _translate(translator: SentenceTranslator, sources: list[str], references: list[list[str]]) -> _Sample:
+    """Translate sources, and return features and quality of the translations that are not empty."""
+    best = [hypotheses[0] for hypotheses in translator.search(sources, skip_too_long=True)]
+    kept = [index for index, translation in enumerate(best) if translation.text]
+    texts, ids = [best[index].text for index in kept], [best[index].ids for index in kept]
+    lines = [[side[index] for index in kept] for side in references]
+    token_scores = translator.token_scores([sources[index] for index in kept], ids)
+    words, features, right = [], [], []
+    for sentence, (text, tokens, scores) in enumerate(zip(texts, ids, token_scores, strict=True)):
+        words.append(word_scores(translator.target, tokens, scores))
+        features.append(sentence_features(scores, words[-1]))
+        right.append(max((_right_words(text, side[sentence]) for side in lines), key=sum))
+    return _Sample(
+        np.array(features), sentence_scores(texts, lines), word_features(np.concatenate(words)), np.concatenate(right)
+    )
 
-    A word is right that stands in a reference, as often as it does there at most.
-    """
-    found = translator.search(sources, skip_too_long=True)
-    read = [index for index, each in enumerate(found) if each[0].text]
-    texts, lines = [found[index][0].text for index in read], [[side[index] for index in read] for side in references]
-    ids = [found[index][0].ids for index in read]
-    scores = translator.token_scores([sources[index] for index in read], ids)
-    words = [word_scores(translator.target, *each) for each in zip(ids, scores, strict=True)]
-    right = [max((_right(text, one) for one in several), key=sum) for text, *several in zip(texts, *lines, strict=True)]
-    features = np.array([sentence_features(*each) for each in zip(scores, words, strict=True)])
-    return features, sentence_scores(texts, lines), word_features(np.concatenate(words)), np.concatenate(right)
 
-
-def _right(translation: str, reference: str) -> list[bool]:
+def _right_words(translation: str, reference: str) -> list[bool]:
+    """Return for each word of a translation whether it is in the reference, at most as often as it is there."""
     left, right = Counter(reference.split()), []
     for word in translation.split():
         right.append(left[word] > 0)
@@ -70,7 +88,7 @@ def _right(translation: str, reference: str) -> list[bool]:
 
 
 def _fit(features: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """Return the weights of a logistic regression, float [F + 1], of features [N, F] and what is true, bool [N]."""
+    """Return the weights, float [F + 1], of a logistic regression of labels ``true``, bool [N], on features [N, F]."""
     inputs = np.insert(features, 0, 1, axis=1)
     weights = np.zeros(inputs.shape[1])
     for _ in range(STEPS):
@@ -81,7 +99,9 @@ def _fit(features: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 
 def _reliability(probabilities: np.ndarray, true: np.ndarray) -> Reliability:
-    bins = [each for each in np.array_split(np.argsort(probabilities, kind="stable"), BINS) if len(each)]
-    predicted, observed = (np.array([float(values[each].mean()) for each in bins]) for values in (probabilities, true))
+    order = np.argsort(probabilities, kind="stable")
+    bins = [indices for indices in np.array_split(order, BINS) if len(indices)]
+    predicted = np.array([float(probabilities[indices].mean()) for indices in bins])
+    observed = np.array([float(true[indices].mean()) for indices in bins])
     error = np.average(abs(predicted - observed), weights=[*map(len, bins)])
     return Reliability(predicted=predicted.tolist(), observed=observed.tolist(), error=float(error))

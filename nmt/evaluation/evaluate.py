@@ -1,6 +1,6 @@
-"""Evaluation of systems side by side on a test set: translations, scores, tests of differences, overlap with training.
+"""Evaluation of systems on a test set: translations, scores, significance tests, and overlap with training.
 
-This is what ``nmt evaluate`` runs; the command adds only options and printing.
+``nmt evaluate`` calls ``evaluate`` here; the command adds only options and printing.
 """
 
 import os
@@ -46,15 +46,15 @@ from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.version import version
 
-BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
+BATCHES_PER_CALL = 2  # between two progress reports; a single batch may have too few tokens to be worth compiling
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is done, the sentences done, and their number."""
+"""Progress callback: (task, sentences done, number of sentences)."""
 
 
 @dataclass(frozen=True)
 class RunSystem:
-    """A run with the weights and the settings that it translates with."""
+    """A run to evaluate, with its weights and decoding settings."""
 
     name: str
     """Name as it was given: RUN or RUN:EPOCH."""
@@ -65,23 +65,23 @@ class RunSystem:
     epoch: str | None
     """Weights: a number, "best", "last" or "average"; None for the run's default."""
     decoding: DecodingConfig
-    """Settings of decoding."""
+    """Decoding settings."""
     exported: ExportedModel | None = None
-    """Export that translates instead of the run's weights; None for these weights."""
-    others: tuple[tuple[Run, str | None], ...] = ()
+    """Export that is used instead of the run's weights; None for the weights."""
+    partners: tuple[tuple[Run, str | None], ...] = ()
     """Further runs of an ensemble, with their weights."""
     glossary: str | None = None
-    """File of terms that translations keep."""
+    """Path of a glossary whose terms translations must use; None for none."""
 
     @property
     def members(self) -> list[tuple[Run, str | None]]:
         """All runs with their weights."""
-        return [(self.run, self.epoch), *self.others]
+        return [(self.run, self.epoch), *self.partners]
 
     def open(self) -> Translator:
-        """Return the translator; raises as ``Translator.open`` does."""
+        """Return the translator. Raises the errors of ``Translator.open``."""
         epoch = None if self.exported else self.epoch
-        return Translator.open(self.exported or self.run, epoch, self.decoding, self.others)
+        return Translator.open(self.exported or self.run, epoch, self.decoding, self.partners)
 
 
 @public
@@ -105,38 +105,38 @@ def evaluate(
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
-    """Translate a test set with runs, and score their translations and those of files.
+    """Translate a test set with runs, and score their translations and translations in files.
 
     Args:
-        runs: runs in ``checkpoints/``, each as RUN or RUN:EPOCH, an ensemble as RUN+RUN. The first is the baseline.
-        hypotheses: files of translations, one per line, in the order of the test set. If neither runs nor hypotheses
-            are given, the run that trained last is scored.
+        runs: runs in ``checkpoints/`` as RUN or RUN:EPOCH, or ensembles as RUN+RUN. The first is the baseline.
+        hypotheses: files of translations, one per line, in the order of the test set. Without runs, hypotheses and
+            exports, the run that trained last is scored.
         source: file of source sentences; None for the test split of the runs' dataset.
         references: files of reference translations of ``source``.
-        epoch: weights of the runs that name no epoch: a number, "best", "last" or "average"; None for their default.
-        decoding: values that replace keys of the runs' section decoding, such as {"beam_size": 5}.
+        epoch: weights of the runs without an epoch: a number, "best", "last" or "average"; None for their default.
+        decoding: values for keys of the runs' section decoding, such as {"beam_size": 5}.
         metrics: names in ``nmt.evaluation.metrics.METRICS``; empty for bleu, chrf and ter.
         tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
         lowercase: compare texts in lower case, as ``sacrebleu -lc``. Scores then have the names "BLEU lc" and
             "chrF2 lc"; TER ignores case anyway.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
-        by_length: score buckets of like source length too, with BLEU and chrF.
-        stress: score translations of variants of the test set too, those of ``nmt.evaluation.stress``.
-        glossary: file of terms: each system that translates is scored without and with them.
+        by_length: also compute BLEU and chrF for buckets of similar source length.
+        stress: also score translations of the variants of the test set in ``nmt.evaluation.stress``.
+        glossary: path of a glossary. Each system that translates is scored without and with its terms.
         calibrate: fit the confidence in the translations of a run, and store it with the run.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
-        progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
+        progress: progress callback; the task is the name of the run that translates, or "scoring".
 
     Raises:
-        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory,
-            ``by_length`` without sources, ``stress`` and ``glossary`` without runs and exports, and ``calibrate`` for
-            other systems than one run.
+        NmtError: for contradicting arguments, unknown metrics, more resamples than fit into memory, ``by_length``
+            without sources, ``stress`` and ``glossary`` without runs and exports, and ``calibrate`` unless there is
+            exactly one run.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
         ConfigError: for a value that the section decoding does not allow.
-        DataError: if a file is damaged, not UTF-8, or has another number of lines than the test set.
+        DataError: if a file is damaged, not UTF-8, or has a different number of lines than the test set.
     """
     metrics = check_metrics(metrics, tokenization)
     find = partial(find_system, epoch=epoch, decoding=decoding or {})
@@ -147,13 +147,14 @@ def evaluate(
     if calibrate:
         _check_alone(systems, hypotheses)
     if glossary:
-        systems = [each for one in systems for each in (one, replace(one, name=f"{one.name}+terms", glossary=glossary))]
-    given = [*(system.name for system in systems), *hypotheses]
-    for name in given:
-        if given.count(name) > 1:
+        with_terms = [replace(system, name=f"{system.name}+terms", glossary=glossary) for system in systems]
+        systems = list(chain.from_iterable(zip(systems, with_terms, strict=True)))
+    system_names = [*(system.name for system in systems), *hypotheses]
+    for name in system_names:
+        if system_names.count(name) > 1:
             raise NmtError(
-                f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
-                "repeats."
+                f"System {name!r} was given {system_names.count(name)} times. Each system is compared once. "
+                "Leave out its repeats."
             )
     needs_model = Argument("stress", True) if stress else Argument("glossary") if glossary else None
     if needs_model and not systems:
@@ -176,12 +177,12 @@ def evaluate(
         )
     check_bootstrap_memory(resamples, len(test_set))
     translations: dict[str, list[str]] = {}
-    of_files: dict[str, list[str]] = {}
+    file_translations: dict[str, list[str]] = {}
     for name in hypotheses:
-        file, of_files[name] = find_and_read(name)
-        test_set.check_translations(file, of_files[name])
+        file, file_translations[name] = find_and_read(name)
+        test_set.check_translations(file, file_translations[name])
     overlap = compare_with_training(test_set.sources, [run for system in systems for run, _ in system.members])
-    for system in systems:  # a missing epoch is found before the first run translates, which takes time
+    for system in systems:  # a missing epoch is an error before the first run translates, which takes time
         if system.exported is None:
             for member in system.members:
                 choose_epoch(*member)
@@ -189,13 +190,14 @@ def evaluate(
     described, stressed = list[System](), dict[str, list[StressRow]]()
     variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
     for system in systems:
-        description, found = translate(system, test_set, progress, [case.source for case in chain(*variants.values())])
+        variant_sources = [case.source for case in chain(*variants.values())]
+        description, by_source = translate(system, test_set, progress, variant_sources)
         described.append(description)
-        translations[system.name] = [as_cell(found[source].text) for source in test_set.sources or []]
+        translations[system.name] = [as_cell(by_source[source].text) for source in test_set.sources or []]
         if stress:
-            stressed[system.name] = score_variants(variants, found, tokenization, lowercase=lowercase)
+            stressed[system.name] = score_variants(variants, by_source, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
-    translations |= of_files
+    translations |= file_translations
 
     progress("scoring", 0, len(test_set))
     lines = test_set.references
@@ -236,14 +238,15 @@ def evaluate(
 def _terms_kept(
     systems: Sequence[RunSystem], test_set: EvaluationSet, translations: Mapping[str, Sequence[str]], glossary: str
 ) -> dict[str, float]:
-    """Return the share of the terms that each system keeps."""
+    """Return the share of the glossary terms that the translations of each system use."""
     target = load_tokenizer((systems[0].exported or systems[0]).run.tokenizer_path("target"))
     terms = read_glossary(glossary, target)
-    return {each.name: terms.share_kept(test_set.sources or [], translations[each.name]) for each in systems}
+    sources = test_set.sources or []
+    return {system.name: terms.share_kept(sources, translations[system.name]) for system in systems}
 
 
 def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> None:
-    if len(systems) != 1 or hypotheses or systems[0].exported or systems[0].others:
+    if len(systems) != 1 or hypotheses or systems[0].exported or systems[0].partners:
         received = ", ".join([*(system.name for system in systems), *hypotheses])
         raise NmtError(
             Argument("calibrate", True),
@@ -254,9 +257,9 @@ def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> Non
 def _calibrate(system: RunSystem, test_set: EvaluationSet, progress: Progress) -> Calibration:
     """Fit the confidence in the translations of a run, and store it."""
     progress(f"{system.name}, confidence", 0, len(test_set))
-    found = fit(system.run, system.open(), test_set.sources or [], test_set.references)
-    write_json(system.run.confidence_path, found.model_dump())
-    return found
+    calibration = fit(system.run, system.open(), test_set.sources or [], test_set.references)
+    write_json(system.run.confidence_path, calibration.model_dump())
+    return calibration
 
 
 def _find_test_set(systems: list[RunSystem], source: str | None, references: Sequence[str]) -> EvaluationSet:
@@ -288,21 +291,21 @@ def find_system(
     """Return the system of a run, or of an export to CTranslate2.
 
     Args:
-        name: RUN or RUN:EPOCH, of an ensemble RUN+RUN; None for the run that trained last.
-        epoch: the epoch, if ``name`` has none; an export must have it.
-        decoding: values for keys of the run's section decoding; a value of None leaves the key as it is.
-        export: name of an export in the run, or a folder; None for the weights of the run.
+        name: RUN, RUN:EPOCH, or RUN+RUN for an ensemble; None for the run that trained last.
+        epoch: the epoch, if ``name`` has none. An export must be of this epoch.
+        decoding: values for keys of the run's section decoding; None leaves a key unchanged.
+        export: name of an export of the run, or a folder; None for the weights of the run.
 
     Raises:
         NotFoundError: if there is no such run or export, or CTranslate2 is not installed.
-        NmtError: if the export has other weights.
+        NmtError: if the export is of a different epoch.
         ConfigError: for a value that the section decoding does not allow.
         DataError: if the run or the export is damaged.
     """
     model: ExportedModel | None = None
-    others: list[tuple[Run, str | None]] = []
+    partners: list[tuple[Run, str | None]] = []
     if export is None:
-        (run, epoch), *others = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
+        (run, epoch), *partners = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
         owner = run
     else:
         require("fast", "ctranslate2")
@@ -310,7 +313,7 @@ def find_system(
         run, model = choose_export(None if name is None else chosen, own_epoch or epoch, export)
         name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
-    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(others))
+    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(partners))
 
 
 def translate(
@@ -321,20 +324,20 @@ def translate(
     Args:
         system: the run.
         test_set: N sentences with their sources.
-        progress: called with what is done, the sentences translated so far, from 0 to N, and N.
-        variants: sentences to translate besides, without effect on the description; too long ones are skipped.
+        progress: progress callback.
+        variants: further sentences to translate, which do not affect the description; too long ones are skipped.
 
     Returns:
         A description of the system with its speed, and the translation of each sentence.
 
     Raises:
         NotFoundError: if the weights are missing.
-        DataError: if the run is damaged, or a sentence is longer than learned positions reach.
+        DataError: if the run is damaged, or a sentence is longer than the learned positions.
     """
     exported = system.exported
     translator = system.open()
     computed = {} if exported else {"precision": translator.engine.precision}
-    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
+    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 runs a batch on each core
     started = time.perf_counter()
     sources = test_set.sources or []
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
@@ -354,12 +357,13 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    found = dict(zip(sources, translations, strict=True))
-    if new := list(dict.fromkeys(text for text in variants if text not in found)):
+    by_source = dict(zip(sources, translations, strict=True))
+    new = list(dict.fromkeys(text for text in variants if text not in by_source))
+    if new:
         report = partial(progress, f"{system.name}, stress test")
         more = _translate_all(translator, new, [*map(repr, new)], report, batches, options, skip_too_long=True)
-        found |= dict(zip(new, more, strict=True))
-    return description, found
+        by_source |= dict(zip(new, more, strict=True))
+    return description, by_source
 
 
 def _translate_all(
@@ -372,7 +376,7 @@ def _translate_all(
     *,
     skip_too_long: bool = False,
 ) -> list[Translation]:
-    """Translate texts, a number of batches a call, shortest first: batches of like length have least padding."""
+    """Translate texts, ``batches`` batches per call, sorted by length, so that batches have little padding."""
     lengths = [len(translator.source.encode(text)) for text in texts]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])

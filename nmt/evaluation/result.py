@@ -1,6 +1,6 @@
-"""The result of an evaluation: systems, scores, overlap with training, examples, every sentence; in words and tables.
+"""The result of an evaluation as records, and as text and tables for reports.
 
-N sentences, R references of each.
+Shapes: N sentences, R references per sentence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,31 +30,31 @@ EMPTY = "(empty)"
 BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
 STRESS_HEADING = "Stress test"
 STRESS_NOTE = (
-    "% copied: translations with the inserted text exactly once; BLEU is without it. cut off: at the limit on their "
-    "length. repeating: with words three times in a row."
+    "% copied: translations with the inserted text exactly once; BLEU is computed without it. cut off: translations "
+    "at the length limit. repeating: translations with words three times in a row."
 )
 STRESS_WORST = "Worst sentence of each variant by sentence chrF"
 IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
-"""Keys of decoding without effect here: nothing is sampled."""
+"""Decoding keys that have no effect in an evaluation, which does not sample."""
 
 
 class Example(Record):
-    """A sentence with its references and its translation by a system."""
+    """A sentence with its references and a system's translation."""
 
     number: int
-    """Line number of the sentence, from 1."""
+    """Line number of the sentence, counted from 1."""
     chrf: float
     """Sentence-level chrF, 0 to 100."""
     source: str | None
     """Source sentence; None if the sources are unknown."""
     references: list[str]
-    """R references."""
+    """R reference translations."""
     translation: str
-    """Translation by the system."""
+    """Translation of the system."""
 
 
 class Examples(Record):
-    """The sentences with the lowest and with the highest chrF of a system."""
+    """The sentences on which a system has the lowest and the highest chrF."""
 
     worst: list[Example]
     """Sentences with the lowest chrF, in rising order."""
@@ -63,39 +63,39 @@ class Examples(Record):
 
 
 class System(Record):
-    """A source of translations: a run, or a file."""
+    """A system that is evaluated: a run, or a file of translations."""
 
     name: str
-    """Name as it was given: RUN, RUN:EPOCH or FILE."""
+    """Name as the user gave it: RUN, RUN:EPOCH or FILE."""
     run: str | None = None
     """Name of the run; None for a file."""
     epoch: int | str | None = None
-    """Weights: a number, "average", or such as "step-1500"; None for a file."""
+    """Weights: an epoch, "average", or a step such as "step-1500"; None for a file."""
     dataset: str | None = None
     """Dataset that the run was trained on."""
     decoding: DecodingConfig | None = None
-    """Settings of decoding as resolved, without "auto"."""
+    """Resolved decoding settings, without "auto"."""
     export: str | None = None
-    """Folder of the export that translated, by CTranslate2; None for a run and a file."""
+    """Folder of the CTranslate2 export that translated; None for a run and a file."""
     computed_in: str | None = None
     """Number format in which CTranslate2 computed; None for a run and a file."""
     hypothesis: str | None = None
     """Path of the file; None for a run."""
     seconds: float | None = None
-    """Seconds of translating N sentences: compiling counts, loading the model does not."""
+    """Time for translating N sentences in seconds, with compiling and without loading the model."""
     sentences_per_second: float | None = None
-    """Sentences by ``seconds``."""
+    """Number of sentences divided by ``seconds``."""
     with_unknown_words: int | None = None
-    """Number of source sentences with words that the model does not know."""
+    """Number of source sentences with words unknown to the model."""
     cut_off: int | None = None
-    """Number of translations that reached the limit on their length."""
+    """Number of translations that reached the length limit."""
 
 
 class EvaluationSetRecord(Record):
     """The files of a test set."""
 
     dataset: str | None
-    """Dataset whose test split it is; None for other files."""
+    """Dataset with this test split; None if files were given."""
     source: str | None
     """Path of the sources; None if they are unknown."""
     references: list[str]
@@ -103,26 +103,26 @@ class EvaluationSetRecord(Record):
     sentences: int
     """Number of sentences, N."""
     sha256: dict[str, str]
-    """SHA-256 of each file, as on disk, by its path."""
+    """SHA-256 of each file on disk, by path."""
 
 
 class StressRow(Record):
-    """Translations of a variant of the test set, with what ordinary text has."""
+    """Result of the stress test for one variant of the test set."""
 
     variant: str
-    """Name of the variant: "plain" for the sentences as they are."""
+    """Name of the variant; "plain" for the unchanged sentences."""
     sentences: int
-    """Number of its sentences."""
+    """Number of sentences of the variant."""
     bleu: float | None = None
     """BLEU without the inserted texts; None without references."""
     share: float | None = None
-    """BLEU in percent of that of the plain sentences; None without, or if that is 0."""
+    """BLEU in percent of the BLEU of the plain sentences; None without references, or if that is 0."""
     copied: float | None = None
-    """Percentage of translations with the inserted text exactly once; None for a variant that inserts none."""
+    """Percentage of translations with the inserted text exactly once; None if the variant inserts no text."""
     cut_off: int
-    """Number of translations that reached the limit on their length, or whose source is longer than the model reads."""
+    """Number of translations that reached the length limit, or whose source is longer than the model reads."""
     repeating: int
-    """Number of translations in which up to four words come three times in a row, and not so in the source."""
+    """Number of translations with up to four words three times in a row, unless the source repeats words too."""
     worst: Example | None = None
     """Sentence with the lowest chrF; None without references."""
 
@@ -137,45 +137,45 @@ class EvaluationRecord(Record):
     sacrebleu: str = sacrebleu.__version__
     """Version of sacrebleu."""
     test_set: EvaluationSetRecord
-    """Files that were scored against."""
+    """Files of the test set."""
     resamples: int
-    """Number of bootstrap resamples; 0: scores alone."""
+    """Number of bootstrap resamples; 0 for scores without intervals and tests."""
     lowercase: bool = False
-    """Whether BLEU and chrF, that of sentences too, compare texts in lower case."""
+    """Whether BLEU and chrF, also of single sentences, compare texts in lower case."""
     systems: list[System]
-    """Systems in the order given; the first is the baseline."""
+    """Systems in the given order; the first is the baseline."""
     scores: Scores
     """Scores on all N sentences."""
     overlap: TrainingOverlap
     """Sentences that were trained on."""
     without_overlap: Scores | None
-    """Scores on the sentences that were not trained on; None if these are all N or none."""
+    """Scores on the sentences that were not trained on; None if that is all or no sentences."""
     examples: dict[str, Examples]
-    """Examples by name of the system; empty if none were asked for."""
+    """Examples by system name; empty unless requested."""
     by_length: list[LengthBucket] = Field(default_factory=list)
-    """Buckets of source length, in rising order; empty unless asked for."""
+    """Buckets of source length in rising order; empty unless requested."""
     stress: dict[str, list[StressRow]] = Field(default_factory=dict)
-    """Variants of the test set, "plain" first, by name of each system that translates; empty unless asked for."""
+    """Variants of the test set, "plain" first, by name of the translating system; empty unless requested."""
     terms_kept: dict[str, float] = Field(default_factory=dict)
-    """Share of the terms of a glossary that translations keep, by name of each system that translates."""
+    """Share of the glossary terms that translations use, by name of the translating system."""
     confidence: Calibration | None = None
-    """Confidence in the translations of the run; None unless it was fitted."""
+    """Calibrated confidence in the translations of the run; None unless requested."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation: its results and the N sentences they are computed from."""
+    """An evaluation: its results, and the N sentences from which they are computed."""
 
     record: EvaluationRecord
-    """Results without the sentences."""
+    """Results, without the sentences."""
     sources: list[str] | None
     """N source sentences; None if they are unknown."""
     references: list[list[str]]
     """R lists of N references."""
     translations: dict[str, list[str]]
-    """N translations by name of the system."""
+    """N translations, by system name."""
     chrf: dict[str, np.ndarray]
-    """chrF of each sentence, float64 [N], by name of the system."""
+    """chrF of each sentence, float64 [N], by system name."""
 
 
 def pick_examples(
@@ -183,7 +183,7 @@ def pick_examples(
 ) -> Examples:
     """Return the ``count`` sentences with the lowest and with the highest chrF; no sentence is in both lists.
 
-    Among equal scores the sentence with the longest reference comes first: it shows most.
+    Among equal scores, the sentence with the longest reference comes first, since it shows most.
     """
     lengths = [max(map(len, sentence_references)) for sentence_references in zip(*references, strict=True)]
     order = sorted(range(len(chrf)), key=lambda index: (chrf[index], -lengths[index]))
@@ -202,11 +202,11 @@ def pick_examples(
     return Examples(worst=[example(index) for index in worst], best=[example(index) for index in best])
 
 
-# --- in words, for all reports
+# --- text for all reports
 
 
 def system_line(system: System) -> str:
-    """Return in words where a system's translations come from."""
+    """Return a description of a system: its run, weights, decoding settings and speed."""
     if system.hypothesis is not None:
         return f"translations of {system.hypothesis}"
     weights = "average of several epochs" if system.epoch == "average" else weights_in_words(system.epoch or "")
@@ -227,7 +227,7 @@ def system_line(system: System) -> str:
 
 
 def set_line(record: EvaluationRecord) -> str:
-    """Return in words what was scored against."""
+    """Return a description of the test set."""
     test_set = record.test_set
     dataset = f"the test split of dataset {test_set.dataset}: " if test_set.dataset else ""
     files = " -> ".join([*([test_set.source] if test_set.source else []), ", ".join(test_set.references)])
@@ -237,7 +237,7 @@ def set_line(record: EvaluationRecord) -> str:
 
 
 def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
-    """Yield in words how many of the source sentences were trained on."""
+    """Yield lines about source sentences that were trained on."""
     overlap, sentences = record.overlap, record.test_set.sentences
     if overlap.numbers:
         counts = [f"{count:,} in the training split of {dataset}" for dataset, count in overlap.checked.items()]
@@ -253,7 +253,7 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
 
 
 def score_notes(record: EvaluationRecord) -> Iterator[str]:
-    """Yield in words how the scores are to be read."""
+    """Yield notes that explain the scores."""
     if record.lowercase:
         yield "lc: texts are compared in lower case, also in the chrF of sentences. TER ignores case anyway."
     if record.resamples and record.test_set.sentences == 1:
@@ -274,27 +274,27 @@ def score_notes(record: EvaluationRecord) -> Iterator[str]:
 
 
 def score_text(score: Score) -> str:
-    """Return a score with its confidence interval."""
+    """Return a score and its confidence interval as text."""
     return f"{score.score:.1f}" + ("" if score.mean is None else f" ({score.mean:.1f} ± {score.ci:.1f})")
 
 
 def p_value_text(score: Score) -> str:
-    """Return p, with a star if it is below ``SIGNIFICANT``; an empty string without a test."""
+    """Return the p-value as text, with a star if it is below ``SIGNIFICANT``; an empty string without a test."""
     if score.p_value is None:
         return ""
     return f"p {score.p_value:.3f}{'*' if score.p_value < SIGNIFICANT else ''}"
 
 
 def without_overlap_heading(scores: Scores) -> str:
-    """Return the heading of the scores on the sentences that were not trained on."""
+    """Return the heading for scores on the sentences that were not trained on."""
     return f"Scores on the {counted(scores.sentences, 'sentence')} not trained on:"
 
 
 def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
-    """Yield the rows of the table of scores by length, a column for each bucket.
+    """Yield the rows of the table of scores by length, with a column for each bucket.
 
-    The first row is the heading: two empty cells, then the range of lengths of each bucket. The second has the numbers
-    of sentences. Each of the others has the scores of a system by a metric.
+    The first row is the heading: two empty cells, then the length range of each bucket. The second row has the numbers
+    of sentences. Every further row has the scores of a system by a metric.
     """
     scores = [bucket.scores for bucket in buckets]
     yield ["", "", *(bucket.lengths for bucket in buckets)]
@@ -307,7 +307,7 @@ def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
 
 
 def stress_rows(rows: Sequence[StressRow], *, lowercase: bool) -> Iterator[list[str]]:
-    """Yield the rows of the table of a stress test, the heading first; a value that does not apply is empty."""
+    """Yield the rows of the table of a stress test, beginning with the heading. Missing values are empty."""
     bleu = metric_heading("BLEU lc" if lowercase else "BLEU")
     yield ["variant", "sentences", bleu, "% of plain", "% copied", "cut off", "repeating"]
     for row in rows:
@@ -319,11 +319,11 @@ def stress_rows(rows: Sequence[StressRow], *, lowercase: bool) -> Iterator[list[
 
 
 def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
-    """Print an evaluation as text and tables in the width of the console; signatures are not wrapped.
+    """Print an evaluation as text and tables that fit the console; signatures are not wrapped.
 
     Args:
         record: the evaluation.
-        console: without markup, emoji and highlighting, so that names and sentences are printed as they are.
+        console: console without markup, emoji and highlighting, so that names and sentences are printed literally.
     """
     systems = _table(*((system.name, system_line(system)) for system in record.systems))
     signatures = _table(*record.scores.signatures.items(), no_wrap=True)
@@ -357,8 +357,8 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
 
 
 def _table(*rows: Sequence[str], right: int | None = None, no_wrap: bool = False) -> "Table":
-    """Return rows as a table without lines; the columns from number ``right`` are aligned right."""
-    from rich.table import Table  # noqa: PLC0415 - a page of HTML needs no terminal
+    """Return rows as a table without borders; columns from index ``right`` are right-aligned."""
+    from rich.table import Table  # noqa: PLC0415 - only the terminal needs it
 
     table = Table.grid(padding=(0, 2, 0, 0))
     for column in range(len(rows[0])):

@@ -1,6 +1,6 @@
-"""Scores of translations against references, by the field's standard implementation, sacrebleu.
+"""Scores of translations against references, computed by the standard implementation, sacrebleu.
 
-N sentences, R references of each, B bootstrap resamples.
+Shapes: N sentences, R references per sentence, B bootstrap resamples.
 """
 
 import math
@@ -17,7 +17,7 @@ from nmt.errors import NmtError, counted
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, make_metric
 from nmt.message import Argument
 
-BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # of sacrebleu's arrays: float32 for each n-gram count of chrF++, an index
+BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # sacrebleu's arrays: float32 n-gram counts of chrF++, and an index
 MAX_BOOTSTRAP_BYTES = 4 * 2**30
 
 
@@ -40,17 +40,17 @@ class Scores(Record):
     sentences: int
     """Number of sentences, N."""
     signatures: dict[str, str]
-    """Signature of each metric: the settings that make a score reproducible (Post 2018). Metrics have the names that
-    sacrebleu gives them, such as "chrF2"; in lower case "BLEU lc", so that no table takes it for "BLEU"."""
+    """Signature of each metric: the settings that make a score reproducible (Post 2018). Metrics have sacrebleu's
+    names, such as "chrF2". Lower-cased scores are named "BLEU lc", so that tables do not mix them with "BLEU"."""
     systems: dict[str, dict[str, Score]]
-    """Scores by name of the system, then by name of the metric."""
+    """Scores by system name, then by metric name."""
 
 
 def check_bootstrap_memory(resamples: int, sentences: int) -> None:
-    """Refuse a bootstrap that needs more memory than ``MAX_BOOTSTRAP_BYTES``: sacrebleu holds all resamples at once.
+    """Refuse a bootstrap that needs more than ``MAX_BOOTSTRAP_BYTES``, since sacrebleu keeps all resamples in memory.
 
     Raises:
-        NmtError: with the number of resamples that fits.
+        NmtError: if it needs more; the message gives the number of resamples that fits.
     """
     needed = resamples * sentences * BYTES_PER_RESAMPLED_SENTENCE
     if needed > MAX_BOOTSTRAP_BYTES:
@@ -73,18 +73,18 @@ def score_systems(
     *,
     lowercase: bool = False,
 ) -> Scores:
-    """Return the scores of systems, with confidence intervals and tests of their difference from the first.
+    """Return the scores of systems, with confidence intervals and significance tests against the first system.
 
-    The test is paired bootstrap resampling (Koehn 2004) with the seed of sacrebleu, 12345, which the signatures name.
+    The test is paired bootstrap resampling (Koehn 2004) with sacrebleu's seed 12345, which is in the signatures.
     A single sentence is neither resampled nor tested: all of its resamples are the same.
 
     Args:
-        systems: N translations of each system, by its name.
+        systems: N translations by system name.
         references: R lists of N sentences.
         metrics: names in ``METRICS``.
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
         resamples: number of bootstrap resamples, B; 0 computes neither intervals nor tests.
-        chosen: indices of the sentences that count; None for all.
+        chosen: indices of the sentences to score; None for all.
         lowercase: whether BLEU and chrF compare texts in lower case, as TER always does.
     """
     if chosen is not None:
@@ -96,9 +96,9 @@ def score_systems(
         metric, tested = make_metric(name, tokenization, lowercase=lowercase), resamples > 0 and sentences > 1
         if tested:
             test = PairedTest([*systems.items()], {name: metric}, references, test_type="bs", n_samples=resamples)
-            signed, found = test()
-            [(shown, signature)] = signed.items()
-            results: list[Any] = found[shown]
+            test_signatures, test_results = test()
+            [(shown, signature)] = test_signatures.items()
+            results: list[Any] = test_results[shown]
         else:
             results = [metric.corpus_score(translations, references) for translations in systems.values()]
             shown, signature = results[0].name, metric.get_signature()
@@ -107,7 +107,7 @@ def score_systems(
         for number, (system, result) in enumerate(zip(systems, results, strict=True)):
             tests: dict[str, float | None] = {}
             if tested:
-                # sacrebleu counts resamples whose difference exceeds 0, so equal scores would have its smallest p.
+                # sacrebleu counts resamples with a difference above 0, so equal scores would get the smallest p-value.
                 p_value = 1.0 if number and result.score == results[0].score else result.p_value
                 tests = {"mean": float(result.mean), "ci": float(result.ci), "p_value": p_value}
             by_system[system][shown] = Score(score=result.score, **tests)
@@ -115,35 +115,35 @@ def score_systems(
 
 
 def sentence_scores(translations: list[str], references: list[list[str]], *, lowercase: bool = False) -> np.ndarray:
-    """Return chrF of each sentence against its best reference: float64 [N], 0 to 100.
+    """Return chrF of each sentence against its best reference, float64 [N], 0 to 100.
 
     chrF ranks single sentences better than BLEU: most short sentences share no 4-gram with their reference, so their
     BLEU is an artefact of smoothing.
     """
     metric = make_metric("chrf", lowercase=lowercase)
     rows = zip(translations, zip(*references, strict=True), strict=True)
-    return np.array([metric.sentence_score(translation, of_sentence).score for translation, of_sentence in rows])
+    return np.array([metric.sentence_score(text, sentence_references).score for text, sentence_references in rows])
 
 
 METRICS_BY_LENGTH = ["bleu", "chrf"]
-# A bucket ends at each percentile. The shortest and the longest tenth are apart, for there the systems differ most.
+# A bucket ends at each percentile. The shortest and the longest tenth are separate, since systems differ most there.
 PERCENTILES = (10, 30, 50, 70, 90)
-FEWEST_SENTENCES = 20  # of a bucket: corpus BLEU of fewer varies by several points
+FEWEST_SENTENCES = 20  # per bucket; corpus BLEU of fewer sentences varies by several points
 
 
 class LengthBucket(Record):
-    """The sentences of like source length, and the scores on them."""
+    """The scores on sentences of similar source length."""
 
     shortest: int
-    """Words of the shortest source."""
+    """Number of words of the shortest source."""
     longest: int
-    """Words of the longest source."""
+    """Number of words of the longest source."""
     scores: Scores
     """BLEU and chrF on these sentences, without intervals and tests."""
 
     @property
     def lengths(self) -> str:
-        """Range of lengths, such as 4-8, or 3 alone."""
+        """Range of lengths as text, such as "4-8", or "3" for a single length."""
         return f"{self.shortest}" if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
 
@@ -151,10 +151,10 @@ def length_buckets(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """Return the shortest and the longest length of each bucket, in rising order.
 
     Buckets end at the lengths of ``PERCENTILES``, so there are at most six. A bucket with fewer than
-    ``FEWEST_SENTENCES`` is merged with the next, the last with the one before it.
+    ``FEWEST_SENTENCES`` is merged with the next bucket, and the last with the previous bucket.
 
     Args:
-        lengths: N lengths in any order, N > 0.
+        lengths: N lengths in any order, where N > 0.
     """
     ordered = sorted(lengths)
     count = len(ordered)
@@ -175,14 +175,14 @@ def score_by_length(
     *,
     lowercase: bool = False,
 ) -> list[LengthBucket]:
-    """Return the buckets of a test set with the scores of systems.
+    """Return the length buckets of a test set with the scores of systems.
 
     Args:
-        systems: N translations of each system, by its name.
+        systems: N translations by system name.
         sources: N source sentences.
         references: R lists of N sentences.
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
-        lowercase: as of ``score_systems``.
+        lowercase: see ``score_systems``.
     """
     lengths = [len(source.split()) for source in sources]
     buckets = []

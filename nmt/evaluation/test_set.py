@@ -1,6 +1,6 @@
-"""Test sets: sentences and their references, of files or of a run's dataset, and their overlap with training.
+"""Test sets from files or from a run's dataset, and their overlap with training data.
 
-N sentences, R references of each. A score on sentences that were trained on shows memorization.
+A score on sentences that were trained on measures memorization. Shapes: N sentences, R references per sentence.
 """
 
 import dataclasses
@@ -31,25 +31,25 @@ class EvaluationSet:
     """N raw sentences and their references."""
 
     sources: list[str] | None
-    """N source sentences; None if only their translations are known."""
+    """N source sentences; None if only translations are known."""
     references: list[list[str]]
     """R lists of N sentences: sentence i has the references ``references[r][i]``."""
     source_file: TextFile | None
-    """File of the sources; None if they are unknown."""
+    """File of the sources; None if unknown."""
     reference_files: list[TextFile]
     """R files of the references."""
     dataset: str | None = None
-    """Dataset whose test split it is; None for other files."""
+    """Dataset with this test split; None if files were given."""
 
     def __len__(self) -> int:
         """Return the number of sentences, N."""
         return len(self.references[0])
 
     def check_translations(self, file: TextFile, lines: list[str]) -> None:
-        """Refuse a file that has not one line per sentence.
+        """Check that a file has one line per sentence.
 
         Raises:
-            DataError: naming both numbers of lines.
+            DataError: if the numbers differ; the message gives both.
         """
         if len(lines) != len(self):
             raise DataError(
@@ -60,26 +60,27 @@ class EvaluationSet:
 
 
 def find_and_read(name: str) -> tuple[TextFile, list[str]]:
-    """Return a text file, gzipped or not, found at the path given or in ``data/``, and its lines.
+    """Return a text file, gzipped or not, from the given path or ``data/``, and its lines.
 
     Raises:
         NotFoundError: if it does not exist.
-        DataError: naming the first line that is not UTF-8.
+        DataError: if a line is not UTF-8; the message names the first.
     """
     file = find_text_file(name, [DATASETS])
     return file, read_lines(file)
 
 
 def read_test_files(source: str | None, references: Sequence[str]) -> EvaluationSet:
-    """Return the test set of one source file, or none, and R reference files, one sentence per line.
+    """Return the test set of a source file (None: unknown) and R reference files with one sentence per line.
 
     Raises:
         NotFoundError: if a file is missing.
         DataError: if the files are empty, not text, or differ in their numbers of lines.
     """
-    read = [find_and_read(name) for name in references]
-    test_set = EvaluationSet(None, [lines for _, lines in read], None, [file for file, _ in read])
-    for file, lines in read:
+    files_and_lines = [find_and_read(name) for name in references]
+    reference_files = [file for file, _ in files_and_lines]
+    test_set = EvaluationSet(None, [lines for _, lines in files_and_lines], None, reference_files)
+    for file, lines in files_and_lines:
         test_set.check_translations(file, lines)
     if source is not None:
         file, lines = find_and_read(source)
@@ -92,13 +93,13 @@ def read_test_files(source: str | None, references: Sequence[str]) -> Evaluation
 
 
 def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
-    """Return the test split that runs left out of training.
+    """Return the test split of the runs' dataset.
 
     Args:
-        manifests: the dataset manifest of each run, by the name of the run.
+        manifests: the dataset manifest of each run, by name of the run.
 
     Raises:
-        NotFoundError, ConflictError: as ``dataset_of_run``; also for runs with different test splits.
+        NotFoundError, ConflictError: see ``dataset_of_run``; a ConflictError also if the test splits differ.
         DataError: if the text has changed since it was prepared.
     """
     first = next(iter(manifests))
@@ -134,15 +135,15 @@ class TrainingOverlap(Record):
     checked: dict[str, int]
     """Number of test sentences in the training split, by dataset."""
     unchecked: list[str]
-    """Reasons why a training split, or all of them, could not be compared."""
+    """Reasons why training splits could not be compared."""
     numbers: list[int]
     """Line numbers, from 1, of the test sentences that are in a training split."""
 
 
 def compare_with_training(sources: list[str] | None, runs: list[Run]) -> TrainingOverlap:
-    """Look up N raw sentences in the training splits of runs, and of the runs whose weights they started from.
+    """Look up N raw sentences in the training splits of runs, and of the runs from whose weights they started.
 
-    A training split that cannot be read becomes a line in ``unchecked``.
+    A training split that cannot be read adds its reason to ``unchecked``.
     """
     if sources is None:
         reason = "the source sentences are unknown, since no file of sources was given."
@@ -159,12 +160,12 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
                 if manifest.fingerprint in fingerprints:
                     continue
                 fingerprints.add(manifest.fingerprint)
-                found = find_overlap(sources, dataset_of_run(ancestor.name, manifest))
+                overlap = find_overlap(sources, dataset_of_run(ancestor.name, manifest))
             except NmtError as error:
                 unchecked.append(str(error))
                 continue
-            known |= found
-            checked[str(manifest.settings.dataset)] = int(found.sum())
+            known |= overlap
+            checked[str(manifest.settings.dataset)] = int(overlap.sum())
         unchecked.extend(missing)
     return TrainingOverlap(
         checked=checked,
@@ -174,10 +175,10 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
 
 
 def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
-    """Return which of N raw sentences are sources of the dataset's training split, as the model reads them: bool [N].
+    """Return which of N raw sentences are sources of the dataset's training split, bool [N].
 
-    Token ids are compared: "Hello!" equals "hello", and an unknown word another, if the model cannot tell them apart.
-    Sentences are looked up by hash: time grows with N + training pairs, memory with N.
+    Token ids are compared, so sentences are equal if the model cannot distinguish them: "Hello!" and "hello", or two
+    unknown words. Sentences are looked up by hash: time grows with N + training pairs, and memory with N.
 
     Raises:
         DataError: if the dataset is damaged.
@@ -186,17 +187,17 @@ def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
     tags = range(tokenizer.size - len(tokenizer.tags), tokenizer.size)
     indices: dict[bytes, list[int]] = {}
     for index, ids in enumerate(map(tokenizer.encode, sources)):
-        for before in ([], *([tag] for tag in tags)) if ids else ():  # a source stands there with a tag, or without
+        for before in ([], *([tag] for tag in tags)) if ids else ():  # training sources may begin with a tag
             indices.setdefault(np.array([*before, *ids], train.tokens.dtype).tobytes(), []).append(index)
-    found = np.zeros(len(sources), bool)
+    is_known = np.zeros(len(sources), bool)
     for start in range(0, len(train), CHUNK_SENTENCES):
         for content in _contents(train, start) & indices.keys():
-            found[indices[content]] = True
-    return found
+            is_known[indices[content]] = True
+    return is_known
 
 
 def _contents(train: Sequences, start: int) -> set[bytes]:
-    """Return the token ids, as bytes, of up to ``CHUNK_SENTENCES`` sentences."""
+    """Return the token ids of up to ``CHUNK_SENTENCES`` sentences from index ``start`` on, as bytes."""
     offsets = np.asarray(train.offsets[start : start + CHUNK_SENTENCES + 1])
     content = train.tokens[offsets[0] : offsets[-1]].tobytes()
     ends = ((offsets - offsets[0]) * train.tokens.dtype.itemsize).tolist()

@@ -1,4 +1,4 @@
-"""Validation by translating: scores and sample translations with the current weights of training."""
+"""Validation by translating: scores and sample translations with the current training weights."""
 
 import itertools
 from collections.abc import Callable
@@ -16,20 +16,26 @@ from nmt.models.weights import set_weights
 from nmt.runs.metrics import DecodedValidation, Quality, Sample
 from nmt.storage.arrays import Arrays
 
-CHECKED = 4
-"""Batches translated between two checks, side by side on several cores."""
+BATCHES_PER_CHECK = 4
+"""Number of batches translated between two checks; they run in parallel on several cores."""
 SCORES = {f"validation_{name}": name for name in METRICS if f"validation_{name}" in Quality.model_fields}
-"""Fields of the metrics file and their metrics."""
+"""Metric of each field of the metrics file."""
 
 
 class ValidationDecoder:
-    """Translates the first N validation sentences greedily, in a float32 model of its own.
+    """Greedy decoder of the first N validation sentences, with a float32 model of its own.
 
     N is the larger of ``training.samples`` and ``training.decode_validation``.
     """
 
     def __init__(self, config: Config, dataset: Dataset, **changes: float) -> None:
-        """Take the configuration, the dataset with the validation text, and settings of decoding that differ."""
+        """Create the decoder.
+
+        Args:
+            config: configuration of the run.
+            dataset: dataset with the validation text.
+            changes: decoding settings that replace those of the configuration.
+        """
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)
         self.sources, self.references = (
@@ -38,18 +44,18 @@ class ValidationDecoder:
         decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
-        self._made: tuple[Seq2SeqModel, SentenceTranslator] | None = None
+        self._translator: tuple[Seq2SeqModel, SentenceTranslator] | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
-        """Translate with weights; ``check`` is called every ``CHECKED`` batches, and may raise to break off."""
+        """Translate with weights. ``check`` is called every ``BATCHES_PER_CHECK`` batches, and may raise to stop."""
         if not self.sources:
             return DecodedValidation()
-        if self._made is None:  # at first use: it takes as much memory as the weights
+        if self._translator is None:  # created at first use, since it takes as much memory as the weights
             source, target = self.dataset.tokenizers()
             model = build_model(self.config.model, source.size, target.size, "float32", trained=True)
             engine = TensorFlowEngine(model, self.config)
-            self._made = model, SentenceTranslator(engine, source, target, self.config, 0)
-        model, translator = self._made
+            self._translator = model, SentenceTranslator(engine, source, target, self.config, 0)
+        model, translator = self._translator
         set_weights(model, weights)
         translations = self._translate(translator, check)
         rows = list(zip(self.sources, self.references, translations, strict=True))
@@ -68,10 +74,10 @@ class ValidationDecoder:
         lengths = [1 + len(source) for source in self.sources]
         batches = list(length_batches(lengths, self.config.decoding.batch_size))
         translations = [""] * len(self.sources)
-        for start in range(0, len(batches), CHECKED):
-            indices = list(itertools.chain(*batches[start : start + CHECKED]))
-            found = translator.search([self.sources[index] for index in indices])
-            for index, [best, *_] in zip(indices, found, strict=True):
+        for start in range(0, len(batches), BATCHES_PER_CHECK):
+            indices = list(itertools.chain(*batches[start : start + BATCHES_PER_CHECK]))
+            hypotheses = translator.search([self.sources[index] for index in indices])
+            for index, [best, *_] in zip(indices, hypotheses, strict=True):
                 translations[index] = best.text
             check()
         return translations

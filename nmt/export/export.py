@@ -173,7 +173,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     further = [file for file in (model.run.origin_path, model.run.confidence_path) if file.is_file()]
     for file in [model.run.config_path, *model.run.tokenizer_files, *further]:
         shutil.copyfile(file, folder / RUN_FILES / file.name)
-    write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.written())
+    write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.to_json())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     description = Description(
         to=exporter.name,

@@ -73,7 +73,7 @@ def import_model(
             vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
             unit=source.unit, files={path.name: sha256(path) for path in writing.tokenizer_files},
         )  # fmt: skip
-        write_json(writing.dataset_path, manifest.written())
+        write_json(writing.dataset_path, manifest.to_json())
         engine = TensorFlowEngine.load(config, source.size, target.size, WeightsFile(writing, 1))
         found, logits, by = known.expected if known else [], None, str(expected)
         if not known and is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):

@@ -1,1 +1,1 @@
-"""Reports of runs and evaluations: self-contained pages of HTML."""
+"""HTML reports of runs and evaluations, without external resources."""

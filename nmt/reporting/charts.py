@@ -1,4 +1,4 @@
-"""Figures of the page: those of ``nmt plot``, small, as SVG in the colours and the font of the page."""
+"""Small versions of the ``nmt plot`` figures for HTML reports, as SVG in the colours and the font of the page."""
 
 import contextlib
 import io
@@ -24,8 +24,8 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
 DRAWN_BY_EPOCH = {"loss", "accuracy", "bleu", "chrf", "train-loss", "train-accuracy", "learning-rate"}
-SIZE = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
-# Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
+SIZE = 4.6, 3.8  # inches, with the title; text in a figure is then about as large as on the page
+# Style sheet variables that replace the colours of figures, so that figures follow the light or dark page.
 VARIABLES = {
     **{color.lower(): f"--s{number}" for number, color in enumerate(COLORS)},
     **dict.fromkeys((INK, "#000000"), "--ink"), **dict.fromkeys((FAINT_INK, "#b0b0b0", "#8a929a"), "--muted"),
@@ -34,14 +34,15 @@ VARIABLES = {
 
 
 def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
-    """Yield title and figure of each curve of a run, or of several compared; curves without points are left out.
+    """Yield title and figure of each curve of a run, or of several compared runs. Curves without points are left out.
 
-    A run is drawn by epoch if it has several and was validated at their ends alone. Otherwise, curves are by step.
+    A single run with several epochs is drawn by epoch if it was validated only at their ends. Otherwise, curves are by
+    step.
     """
     run, several = runs[0], len(runs) > 1
-    in_epochs = any(isinstance(record, StepValidation) for record in run.metrics())
+    has_step_validations = any(isinstance(record, StepValidation) for record in run.metrics())
     draws: list[Callable[[Figure], None]] = []
-    by_epoch = not several and not in_epochs and len(run.epochs()) > 1
+    by_epoch = not several and not has_step_validations and len(run.epochs()) > 1
     if by_epoch:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
     for name, metric in METRICS.items():
@@ -56,7 +57,7 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
         with contextlib.suppress(NotFoundError):  # no points yet
             draw(figure)
             title = figure.texts[0].get_text().replace("\n", " ")
-            yield title, as_svg(figure, f"{title}: {', '.join(one.name for one in runs)}")
+            yield title, as_svg(figure, f"{title}: {', '.join(run.name for run in runs)}")
 
 
 def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Markup]]:
@@ -64,12 +65,12 @@ def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Marku
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
         figure, title = _small_figure(), f"{metric} by source length"
         draw_by_length(figure, "", buckets, [metric])
-        figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
+        figure.axes[0].set_title("", loc="left")  # the page shows the title above the figure
         yield title, as_svg(figure, f"{title}: {', '.join(buckets[0].scores.systems)}")
 
 
 def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[str, Markup]]:
-    """Yield title and figure of the share of its plain BLEU that each system keeps, a bar for each variant."""
+    """Yield title and figure for each system: BLEU of each variant in percent of plain BLEU, as bars."""
     for name, rows in stress.items():
         shares = {row.variant: row.share for row in rows if row.share is not None}
         if not shares:
@@ -79,7 +80,7 @@ def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[
         axes = style.add_axes(figure, "% of plain", "")
         axes.barh([*shares], [*shares.values()], color=COLORS[0])
         for place, share in enumerate(shares.values()):
-            end = 100 if 85 < share < 100 else share  # beside the line rather than on it
+            end = 100 if 85 < share < 100 else share  # next to the line at 100, not on it
             axes.text(end + 1.5, place, f"{share:.0f}", va="center", fontsize=style.SMALL, color=INK)
         axes.axvline(100, color=FAINT_INK, linewidth=1)
         axes.grid(visible=False, axis="y")
@@ -89,22 +90,22 @@ def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[
 
 
 def reliability_figures(name: str, calibration: Calibration) -> Iterator[tuple[str, Markup]]:
-    """Yield title and figure of the measured confidence of a run: what is true against what is predicted."""
-    for what, found in (("sentences", calibration.sentences), ("words", calibration.words)):
-        figure, title = _small_figure(), f"Confidence of {what} of {name}"
+    """Yield title and figure of a run's reliability diagrams: observed against predicted probability."""
+    for unit, reliability in (("sentences", calibration.sentences), ("words", calibration.words)):
+        figure, title = _small_figure(), f"Confidence of {unit} of {name}"
         axes = style.add_axes(figure, "probability", "share that is true")
         axes.plot([0, 1], [0, 1], color=FAINT_INK, linewidth=1)
-        axes.plot(found.predicted, found.observed, color=COLORS[0], marker="o")
+        axes.plot(reliability.predicted, reliability.observed, color=COLORS[0], marker="o")
         yield title, as_svg(figure, title)
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:
-    """Return the map of attention of T target tokens to S source tokens.
+    """Return the attention map of T target tokens to S source tokens; empty without target tokens.
 
     Args:
-        weights: float [T, S].
+        weights: attention weights, float [T, S].
         source: S tokens, the columns.
-        target: T tokens, the rows; none has no map.
+        target: T tokens, the rows.
     """
     if not weights.size:
         return Markup("")
@@ -120,13 +121,13 @@ def _small_figure() -> Figure:
 
 
 def as_svg(figure: Figure, label: str) -> Markup:
-    """Return a figure without its title as an element of the page.
+    """Return a figure without its title as an SVG element.
 
-    The page forbids styles of elements, so they become attributes of SVG.
+    The security policy of the page forbids inline styles, so they become SVG attributes.
 
     Args:
         figure: the figure.
-        label: what it shows, for readers who hear it; makes the ids of its parts differ from those of other figures.
+        label: description for screen readers. It also makes the ids of the figure's parts unique on the page.
     """
     for title in figure.texts:
         title.set_visible(False)
@@ -135,11 +136,12 @@ def as_svg(figure: Figure, label: str) -> Markup:
         figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", pad_inches=0.03)
     drawing = "<svg" + file.getvalue().partition("<svg")[2]
     drawing = re.sub(r"<(metadata|style)\b(?:(?!<\1).)*?</\1>", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r"<[^<>]*>", lambda tag: _in_colours_of_page(tag[0]), drawing)  # matplotlib escapes > in texts
+    drawing = re.sub(r"<[^<>]*>", lambda tag: _in_colours_of_page(tag[0]), drawing)  # matplotlib escapes > in text
     return Markup(drawing.replace("<svg", Markup('<svg role="img" aria-label="{}"').format(label), 1))
 
 
 def _in_colours_of_page(tag: str) -> str:
+    """Return an SVG tag with attributes instead of styles, and with the colours of the style sheet."""
     tag = re.sub(r' id="[\w.]+_\d+"| xmlns\S+', "", tag)
     tag = re.sub(
         r'style="([^"]*)"',

@@ -1,4 +1,4 @@
-"""Facts of a run, read from its folder, without TensorFlow; its sample translations, with what changed."""
+"""Facts about a run for reports, read from its folder without TensorFlow, and its sample translations with changes."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from nmt.training.checkpoints import newest_environment
 
 
 class Fact(NamedTuple):
-    """Name and value, with a detail in words."""
+    """A named value, with a detail as text."""
 
     name: str
     value: str
@@ -26,10 +26,10 @@ class Fact(NamedTuple):
 
 
 class RunFacts:
-    """What a report shows of a run without computing anything."""
+    """The facts about a run that a report shows without any computation."""
 
     def __init__(self, run: Run) -> None:
-        """Read the facts.
+        """Read the facts from the folder of the run.
 
         Raises:
             NmtError: if a file of the run is damaged.
@@ -38,10 +38,10 @@ class RunFacts:
         self.manifest = read_manifest(run.dataset_path)
         self.records = run.metrics()
         self.epochs = [record for record in self.records if isinstance(record, metrics.EpochMetrics)]
-        self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
+        self.seconds = sum(epoch.seconds for epoch in self.epochs)  # time of training steps, without validation
         self.parameters = count_weights(run)
         self.environment = newest_environment(run)
-        self.calibration = _calibration_of_today(run)
+        self.calibration = _current_calibration(run)
         runs, self.hidden_ancestors = lineage(run)
         self.ancestors = [
             f"weights of {child.config().training.start_from}, trained on "
@@ -51,7 +51,7 @@ class RunFacts:
 
     @property
     def summary(self) -> list[Fact]:
-        """The facts at the head of the page; all runs have the same names, in the same order."""
+        """Facts for the head of the page. All runs have the same names in the same order."""
         model, epochs, path = self.config.model, self.epochs, self.run.metrics_path
         languages = " to ".join(self.manifest.languages.values())
         day = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).date()}" if path.exists() else "not yet"
@@ -72,8 +72,8 @@ class RunFacts:
         ]
 
 
-def _calibration_of_today(run: Run) -> Calibration | None:
-    """Return the calibration of a run; None without one, and if it was fitted to weights that are no longer there."""
+def _current_calibration(run: Run) -> Calibration | None:
+    """Return the calibration of a run, or None if it has none or only one for weights that no longer exist."""
     if not run.confidence_path.is_file():
         return None
     calibration = read_calibration(run)
@@ -83,7 +83,7 @@ def _calibration_of_today(run: Run) -> Calibration | None:
 
 
 def split_rows(manifest: Manifest) -> Iterator[list[str]]:
-    """Yield the statistics of a dataset: in each row what it is, and a value for each split."""
+    """Yield rows of a dataset's statistics: a name, and a value for each split."""
     splits, unit = list(manifest.splits.values()), manifest.unit
     yield ["pairs", *(f"{split.pairs:,}" for split in splits)]
     for side in SIDES:
@@ -101,7 +101,7 @@ def split_rows(manifest: Manifest) -> Iterator[list[str]]:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in words of at most two units."""
+    """Return a duration as text with at most two units."""
     minutes = round(seconds / 60)
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -109,14 +109,14 @@ def duration(seconds: float) -> str:
 
 
 class Piece(NamedTuple):
-    """Part of a translation, and its change since the translation before."""
+    """Part of a translation, and its change from the previous translation."""
 
     text: str
     change: Literal["kept", "added", "removed"]
 
 
 class Stage(NamedTuple):
-    """A translation of a sample sentence, and the validations that it lasted for."""
+    """A translation of a sample sentence, and the consecutive validations with this translation."""
 
     times: list[metrics.WeightsId]
     translation: str
@@ -124,7 +124,7 @@ class Stage(NamedTuple):
 
     @property
     def when(self) -> str:
-        """The validations, such as "epoch 3", "epochs 3-5" or "step 1,500 to epoch 1"."""
+        """The validations as text, such as "epoch 3", "epochs 3-5" or "step 1,500 to epoch 1"."""
         epochs = [time for time in self.times if isinstance(time, int)]
         if len(epochs) == len(self.times) > 1:
             return f"epochs {metrics.in_ranges(epochs)}"
@@ -132,38 +132,38 @@ class Stage(NamedTuple):
 
 
 def sample_stages(records: Sequence[metrics.Metrics]) -> dict[tuple[int, str, str], list[Stage]]:
-    """Return the translations of each sample sentence in order, equal neighbours as one stage.
+    """Return the translations of each sample sentence in order. Equal consecutive translations are one stage.
 
-    Keys are the sentence's number from 1, its source and its reference, in the order of the numbers.
+    Keys are the number of the sentence, from 1, its source and its reference, in the order of the numbers.
     """
     ends = {record.step for record in records if isinstance(record, metrics.EpochMetrics)}
-    found: dict[tuple[int, str, str], list[Stage]] = {}
+    by_sentence: dict[tuple[int, str, str], list[Stage]] = {}
     for record in records:
         if isinstance(record, metrics.SampleMetrics):
             time: metrics.WeightsId = record.epoch if record.step in ends else f"step-{record.step}"
             for number, sample in enumerate(record.samples, start=1):
-                stages = found.setdefault((number, sample.source, sample.reference), [])
+                stages = by_sentence.setdefault((number, sample.source, sample.reference), [])
                 before = stages[-1].translation if stages else None
                 if before == sample.translation:
                     stages[-1].times.append(time)
                 else:
                     stages.append(Stage([time], sample.translation, changes(before, sample.translation)))
-    return dict(sorted(found.items()))
+    return dict(sorted(by_sentence.items()))
 
 
 def sample_histories(runs: Sequence[RunFacts]) -> dict[tuple[str, str], dict[str, list[Stage]]]:
-    """Return the stages of each sample sentence, by source and reference, then by the name of the run."""
-    found: dict[tuple[str, str], dict[str, list[Stage]]] = {}
+    """Return the stages of each sample sentence, by source and reference, then by run name."""
+    histories: dict[tuple[str, str], dict[str, list[Stage]]] = {}
     for facts in runs:
         for (_, source, reference), stages in sample_stages(facts.records).items():
-            found.setdefault((source, reference), {})[facts.name] = stages
-    return found
+            histories.setdefault((source, reference), {})[facts.name] = stages
+    return histories
 
 
 def changes(before: str | None, after: str) -> list[Piece]:
-    """Return the pieces of ``after``, those that differ from ``before`` marked; without ``before``, none is.
+    """Return ``after`` in pieces, with the differences from ``before`` marked; without ``before``, nothing is marked.
 
-    The pieces are words. A text without spaces, Chinese for example, is compared by characters.
+    The pieces are groups of words. Text without spaces, such as Chinese, is compared by characters.
     """
     if before is None:
         return [Piece(after, "kept")] if after else []

@@ -1,6 +1,6 @@
-"""Pages of HTML that fetch nothing: of runs, and of an evaluation. Every inserted text is escaped.
+"""HTML pages of runs and evaluations, without scripts and external resources. All inserted text is escaped.
 
-A page is light or dark as the reader's system is, fits a telephone, and has no script.
+A page is light or dark as the reader's system, and fits a telephone.
 """
 
 import base64
@@ -25,21 +25,23 @@ from nmt.storage.outputs import OutputFile
 from nmt.version import version
 
 GENERATOR = "nmt report"
-"""Value of the meta element by which a page is known as a report."""
+"""Value of the meta element that identifies a page as a report."""
 ABSENT = "\N{EN DASH}"
 PARTS_OF_A_RUN = {"train": "training", "validation": "validation"}
-"""What a metric of an epoch is measured in, by the beginning of its field."""
+"""Part of an epoch in which a metric is measured, by prefix of its field."""
 
 
 def output_page(path: Path, inputs: Iterable[Path] = ()) -> OutputFile:
-    """Return the file of a page that a user has named. It may replace an earlier page.
+    """Return the output file for a page. It may replace an earlier page.
 
     Raises:
-        NmtError: for another suffix than .html.
-        ConflictError: if the file is one of the inputs, or exists and is no page of nmt.
+        NmtError: if the suffix is not .html or .htm.
+        ConflictError: if the file is one of the inputs, or exists and is not a page of nmt.
     """
     if path.suffix.lower() not in (".html", ".htm"):
-        raise NmtError(f"The report cannot be written to {str(path)!r}: it is a page of HTML. Give a name in .html")
+        raise NmtError(
+            f"The report cannot be written to {str(path)!r}: it is an HTML page. Give a name that ends in .html"
+        )
     return OutputFile(path, inputs=inputs, kind="report", is_earlier=_is_page)
 
 
@@ -49,7 +51,7 @@ def _is_page(path: Path) -> bool:
 
 
 class AttentionMap(NamedTuple):
-    """Attention of a translation to its source, the mean over the heads of the last layer."""
+    """Attention map of a translation to its source: the mean over the heads of the last layer."""
 
     run: str
     sentence: str
@@ -65,15 +67,15 @@ def run_page(
     notes: Sequence[str] = (),
     machine: dict[str, str] | None = None,
 ) -> str:
-    """Return the page of a run, or of several compared.
+    """Return the HTML page of a run, or of several compared runs.
 
     Args:
         runs: the runs.
-        records: evaluations of them.
-        problems: runs that could not be scored, each with the reason.
-        maps: attention of some sentences.
-        notes: runs without maps, each with the reason.
-        machine: versions and processor of this machine; None where nothing was computed.
+        records: evaluations of the runs.
+        problems: names of runs that could not be scored, with the reasons.
+        maps: attention maps of some sentences.
+        notes: names of runs without attention maps, with the reasons.
+        machine: versions and processor of this machine; None if nothing was computed.
     """
     manifests = {facts.manifest.model_dump_json(): facts.manifest for facts in runs}
     return _render(
@@ -84,38 +86,42 @@ def run_page(
         problems=problems,
         charts=list(curve_figures([facts.run for facts in runs])),
         confidence=[
-            (each.calibration, [*reliability_figures(each.name, each.calibration)]) for each in runs if each.calibration
+            (facts.calibration, [*reliability_figures(facts.name, facts.calibration)])
+            for facts in runs
+            if facts.calibration
         ],
         samples=sample_histories(runs),
         maps=maps,
         notes=notes,
         settings=settings_table(runs),
         epochs=epoch_table(runs),
-        datasets=[(each, Table(["", *each.splits], [*split_rows(each)])) for each in manifests.values()],
+        datasets=[
+            (manifest, Table(["", *manifest.splits], [*split_rows(manifest)])) for manifest in manifests.values()
+        ],
         machine=machine or {},
     )
 
 
 class Table(NamedTuple):
-    """Headings and rows of text."""
+    """A table of text: headings and rows."""
 
     heads: list[str]
     rows: list[list[str]]
 
 
 def settings_table(runs: Sequence[RunFacts]) -> Table:
-    """Return the keys whose values differ between the configurations of runs; of one run, from their defaults."""
+    """Return the configuration keys that differ between runs, or from their defaults for a single run."""
     configs = {facts.name: facts.config for facts in runs}
     if len(runs) == 1:
         config = runs[0].config
         configs = {"value": config, "default": config.model_copy(update={key: type(part)() for key, part in config})}
-    found = differences(configs)
+    columns = differences(configs).values()
     rows = [
-        [key, *(_as_in_file(of_run[key]) if key in of_run else ABSENT for of_run in found.values())]
-        for key in dict.fromkeys(key for of_run in found.values() for key in of_run)
+        [key, *(_as_in_file(values[key]) if key in values else ABSENT for values in columns)]
+        for key in dict.fromkeys(key for values in columns for key in values)
     ]
     if len(runs) == 1:
-        rows = [row for row in rows if row[2] != "auto"]  # that it was resolved is no change
+        rows = [row for row in rows if row[2] != "auto"]  # a resolved "auto" is not a change
     return Table(["key", *configs], rows)
 
 
@@ -124,18 +130,18 @@ def _as_in_file(value: Any) -> str:
 
 
 def epoch_table(runs: Sequence[RunFacts]) -> Table:
-    """Return the metrics of the epochs of runs, a column for each metric."""
-    found = measures(EpochMetrics)
-    fields = sorted(found, key=lambda field: field.startswith("validation_"))
+    """Return the metrics of the runs' epochs, with a column for each metric."""
+    by_field = measures(EpochMetrics)
+    fields = sorted(by_field, key=lambda field: field.startswith("validation_"))
     heads = []
     for field in fields:
         prefix, _, _ = field.partition("_")
         part = f"{PARTS_OF_A_RUN[prefix]} " if prefix in PARTS_OF_A_RUN else ""
-        heads.append(f"{part}{found[field].heading}")
+        heads.append(f"{part}{by_field[field].heading}")
     rows = []
     for facts in runs:
         for epoch in facts.epochs:
-            values = [(getattr(epoch, field), found[field].form) for field in fields]
+            values = [(getattr(epoch, field), by_field[field].form) for field in fields]
             values += [(epoch.target_tokens / epoch.seconds if epoch.seconds else None, ",.0f")]
             cells = [ABSENT if value is None else f"{value:{form}}" for value, form in values]
             rows.append([facts.name, f"{epoch.epoch}", f"{epoch.step:,}", f"{epoch.seconds:,.1f}", *cells])
@@ -143,7 +149,7 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
 
 
 def evaluation_page(evaluation: Evaluation) -> str:
-    """Return the page of an evaluation: scores, settings, and every translation."""
+    """Return the HTML page of an evaluation: scores, settings, and all translations."""
     record = evaluation.record
     title = "Evaluation of " + ", ".join(system.name for system in record.systems)
     trained_on = set(record.overlap.numbers)
@@ -152,7 +158,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
 
 def _render(template: str, **content: Any) -> str:
     style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
-    # The source expression that allows an inline element of this text alone (CSP 3, section 2.3.1).
+    # The source expression allows only the inline style sheet with this hash (CSP 3, section 2.3.1).
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(
         loader=PackageLoader("nmt.reporting"),

@@ -1,4 +1,4 @@
-"""Report of runs, from its checks to its file."""
+"""Writing of run reports: scores, attention maps, and the HTML file."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ DEFAULT_SENTENCES = 3
 
 
 def default_path(runs: Sequence[Run]) -> Path:
-    """Return the file of a report unless another is given: in the folder of the first run."""
+    """Return the default path of a report, in the folder of the first run."""
     return runs[0].folder / ("report.html" if len(runs) == 1 else "comparison.html")
 
 
@@ -32,22 +32,22 @@ def write_report(
     progress: Progress = lambda task, done, sentences: None,
     warn: Callable[[str], None] = lambda problem: None,
 ) -> None:
-    """Write the report of a run, or of several compared, as a page of HTML that fetches nothing.
+    """Write a report of a run, or of several compared runs, as an HTML page without external resources.
 
-    Without scores and without attention, no TensorFlow is loaded.
+    Without scores and attention, TensorFlow is not loaded.
 
     Args:
-        runs: the runs, the first is the baseline of comparisons.
-        path: file to write.
+        runs: the runs; the first is the baseline.
+        path: output file.
         scored: whether to translate and score the test split.
-        attention: whether to show attention.
-        sentences: raw sentences for attention; none for the first sample sentences of each run.
-        progress: as of ``evaluate``.
-        warn: called with what could not be computed.
+        attention: whether to show attention maps.
+        sentences: raw sentences for attention maps; empty for the first sample sentences of each run.
+        progress: progress callback of ``evaluate``.
+        warn: called with a message about each part that could not be computed.
 
     Raises:
-        NmtError: for another suffix than .html, and if a file of a run is damaged.
-        ConflictError: if the file exists and is no report, or has changed meanwhile.
+        NmtError: if the suffix is not .html or .htm, or a file of a run is damaged.
+        ConflictError: if the file exists and is not a report, or has changed meanwhile.
     """
     page = output_page(path)
     facts = [RunFacts(run) for run in runs]
@@ -56,7 +56,7 @@ def write_report(
     maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
     if records or maps:
-        from nmt.runtime import environment  # noqa: PLC0415 - it loads TensorFlow, which has computed by now
+        from nmt.runtime import environment  # noqa: PLC0415 - loads TensorFlow, which is loaded by now
 
         machine = environment()
     page.write(run_page(facts, records, problems, maps, notes, machine).encode())
@@ -65,18 +65,18 @@ def write_report(
 def score_runs(
     runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None]
 ) -> tuple[list[EvaluationRecord], list[str]]:
-    """Translate the test split of each run with its settings of decoding, and score the translations.
+    """Translate the test split of each run with its decoding settings, and score the translations.
 
-    Runs with the same test split are compared: the first of them is the baseline. A run that cannot be scored, because
-    its dataset is no longer in ``data/`` for example, does not stop the report.
+    Runs with the same test split are compared with the first of them. A run that cannot be scored, for example because
+    its dataset is no longer in ``data/``, does not stop the report.
 
     Args:
         runs: the runs.
-        progress: as of ``evaluate``.
+        progress: progress callback of ``evaluate``.
         warn: called with each problem.
 
     Returns:
-        Results, of which runs with the same test split share one; runs without scores, each with the reason.
+        A result for each test split; names of the runs that could not be scored, with the reasons.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for facts in runs:
@@ -93,21 +93,22 @@ def score_runs(
 
 
 class SentenceError(DataError):
-    """Sentence that a run cannot translate."""
+    """Error for a sentence that a run cannot translate."""
 
 
 def draw_attention(
     runs: Sequence[Run], sentences: Sequence[str], warn: Callable[[str], None]
 ) -> tuple[list[AttentionMap], list[str]]:
-    """Translate sentences with each run, and return its attention; a run without weights does not stop the report.
+    """Translate sentences with each run, and return attention maps. A run without weights does not stop the report.
 
     Args:
         runs: the runs.
-        sentences: raw sentences; none for the first sample sentences of each run.
+        sentences: raw sentences; empty for the first sample sentences of each run.
         warn: called with each problem.
 
     Returns:
-        Maps of the first sentence by all runs, then of the second ...; runs without maps, each with the reason.
+        Maps of the first sentence by all runs, then of the second and so on; names of runs without maps, with the
+        reasons.
 
     Raises:
         SentenceError: for a sentence without words.
@@ -121,23 +122,23 @@ def draw_attention(
             notes.append(f"{run.name} has no sample sentences.")
             continue
         try:
-            maps += _maps(run, texts)
+            maps += _attention_maps(run, texts)
         except SentenceError:
             raise
         except NmtError as error:
             notes.append(f"{run.name}: {error}")
             warn(f"No attention of {notes[-1]}")
-    order = [*dict.fromkeys(found.sentence for found in maps)]
-    return sorted(maps, key=lambda found: order.index(found.sentence)), notes
+    order = [*dict.fromkeys(attention_map.sentence for attention_map in maps)]
+    return sorted(maps, key=lambda attention_map: order.index(attention_map.sentence)), notes
 
 
-def _maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
+def _attention_maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
     translator = Translator.open(run)
     for text in texts:
         if not translator.source.encode(text):
             raise SentenceError(
-                f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. A map of attention "
-                "needs a word at least. Give another sentence."
+                f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. An attention map "
+                "needs at least one word. Give another sentence."
             )
     translations = translator.translate_details(texts, names=[repr(text[:60]) for text in texts])
     attentions = translator.attention(texts, translations)

@@ -9,7 +9,7 @@ import numpy as np
 from nmt.cluster.group import Group
 from nmt.config.data import ORIGINAL
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.augmentation import augmented
+from nmt.data.augmentation import augment_split
 from nmt.data.batch_plan import pad_rows, pairs_seen, plan_epoch
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest
@@ -82,8 +82,8 @@ class InputPipeline:
         is_sampled = dataset.manifest.settings.subword_sampling
 
         def draw(epoch: int) -> Split:
-            split = dataset.resampled(seed, epoch) if is_sampled else prepared
-            return augmented(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
+            split = dataset.resample_subwords(seed, epoch) if is_sampled else prepared
+            return augment_split(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
 
         return cls(config, prepared, draw if is_sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
 

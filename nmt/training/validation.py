@@ -65,7 +65,7 @@ class Validator:
         train = dataset.split("train") if corpora else validator.split
         for name, corpus in corpora.items():
             indices = start + np.unique(np.linspace(0, corpus.pairs - 1, min(corpus.pairs, SAMPLE)).astype(int))
-            validator.samples[name], start = train.chosen(indices), start + corpus.pairs
+            validator.samples[name], start = train.select(indices), start + corpus.pairs
         return validator
 
     def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:

@@ -19,26 +19,26 @@ def lines(path: Path) -> list[str]:
 def test_a_run_is_scored_on_its_own_test_split(project: Path) -> None:
     written = ("-o", "out.txt", "--report", "r.html")
     done = nmt("evaluate", "--json", "--resamples", "20", "--by-length", *written, cwd=project)
-    found = json.loads(done.stdout)
+    record = json.loads(done.stdout)
     translations, references = lines(project / "out.txt"), lines(project / DATA / "test.target.txt")
     source = str(DATA / "test.source.txt")
     assert translations == nmt("translate", "--input", source, cwd=project).stdout.splitlines()
     for metric in (sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()):
         expected = metric.corpus_score(translations, [references])
-        assert found["scores"]["systems"]["base"][expected.name]["score"] == pytest.approx(expected.score)
-    assert found["test_set"] | {"sha256": {}} == {
+        assert record["scores"]["systems"]["base"][expected.name]["score"] == pytest.approx(expected.score)
+    assert record["test_set"] | {"sha256": {}} == {
         "dataset": "english-german-both", "source": source, "references": [str(DATA / "test.target.txt")],
         "sentences": len(references), "sha256": {},
     }  # fmt: skip
-    system = found["systems"][0]
+    system = record["systems"][0]
     assert (system["name"], system["run"], system["epoch"]) == ("base", "base", 2)
     assert system["decoding"]["beam_size"] == 1
     assert system["decoding"]["precision"] == "float32"
     assert system["sentences_per_second"] > 0
-    assert found["overlap"] == {"checked": {"english-german-both": 0}, "unchecked": [], "numbers": []}
-    assert found["without_overlap"] is None
+    assert record["overlap"] == {"checked": {"english-german-both": 0}, "unchecked": [], "numbers": []}
+    assert record["without_overlap"] is None
     report = (project / "r.html").read_text()
-    figures = [*found["scores"]["signatures"].values(), *found["test_set"]["sha256"].values(), "max_length_ratio 2.0"]
+    figures = [*record["scores"]["signatures"].values(), *record["test_set"]["sha256"].values(), "max_length_ratio 2.0"]
     assert all(text in report for text in [*translations, *figures])
     (project / "scores.json").write_text(done.stdout)
     nmt("plot", "by-length", "scores.json", "-o", "lengths.svg", cwd=project)
@@ -63,24 +63,25 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
         "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char",
     ]  # fmt: skip
     done = nmt("evaluate", *arguments, "--json", cwd=project)
-    found = json.loads(done.stdout)
-    assert [(system["name"], system["epoch"]) for system in found["systems"]] == [
+    record = json.loads(done.stdout)
+    assert [(system["name"], system["epoch"]) for system in record["systems"]] == [
         ("base:1", 1), ("base", 2), ("h.gz", None),
     ]  # fmt: skip
-    decoding = found["systems"][1]["decoding"]
+    decoding = record["systems"][1]["decoding"]
     assert (decoding["beam_size"], decoding["batch_size"], decoding["precision"]) == (2, 3, "bfloat16")
-    assert found["systems"][0]["with_unknown_words"] == 1
-    assert list(found["scores"]["signatures"]) == ["chrF2++", "BLEU"]
+    assert record["systems"][0]["with_unknown_words"] == 1
+    assert list(record["scores"]["signatures"]) == ["chrF2++", "BLEU"]
     assert (
-        "nrefs:2|bs:20" in found["scores"]["signatures"]["BLEU"] and "tok:char" in found["scores"]["signatures"]["BLEU"]
+        "nrefs:2|bs:20" in record["scores"]["signatures"]["BLEU"]
+        and "tok:char" in record["scores"]["signatures"]["BLEU"]
     )
-    assert found["scores"]["systems"]["base:1"]["BLEU"]["p_value"] is None
-    assert found["scores"]["systems"]["h.gz"]["BLEU"] | {"p_value": 0, "mean": 0} == {
+    assert record["scores"]["systems"]["base:1"]["BLEU"]["p_value"] is None
+    assert record["scores"]["systems"]["h.gz"]["BLEU"] | {"p_value": 0, "mean": 0} == {
         "score": pytest.approx(100), "ci": pytest.approx(0), "p_value": 0, "mean": 0,
     }  # fmt: skip
-    assert found["overlap"]["numbers"] == [7]
-    assert found["without_overlap"]["sentences"] == 9
-    worst = {name: len(picked["worst"]) for name, picked in found["examples"].items()}
+    assert record["overlap"]["numbers"] == [7]
+    assert record["without_overlap"]["sentences"] == 9
+    worst = {name: len(picked["worst"]) for name, picked in record["examples"].items()}
     assert worst == {"base:1": 3, "base": 3, "h.gz": 3}
 
 
@@ -88,10 +89,10 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
 def test_the_stress_test_says_what_is_kept_of_the_score(project: Path) -> None:
     command = ["evaluate", "--stress", "--resamples", "0", "--metric", "bleu"]
     systems = ["--run", "base", "--hypothesis", str(DATA / "test.target.txt")]
-    found = json.loads(nmt(*command, *systems, "--json", cwd=project).stdout)
-    rows = {row["variant"]: row for row in found["stress"].pop("base")}
-    assert not found["stress"]  # translations of a file have no variants
-    assert rows["plain"]["bleu"] == found["scores"]["systems"]["base"]["BLEU"]["score"]
+    record = json.loads(nmt(*command, *systems, "--json", cwd=project).stdout)
+    rows = {row["variant"]: row for row in record["stress"].pop("base")}
+    assert not record["stress"]  # translations of a file have no variants
+    assert rows["plain"]["bleu"] == record["scores"]["systems"]["base"]["BLEU"]["score"]
     assert (rows["plain"]["sentences"], rows["join"]["sentences"], rows["join_three"]["sentences"]) == (30, 15, 10)
     assert rows["upper"]["share"] == pytest.approx(100 * rows["upper"]["bleu"] / rows["plain"]["bleu"])
     assert rows["url"]["copied"] == 100  # the model knows some words alone; addresses are carried over
@@ -120,18 +121,18 @@ def test_scores_in_lower_case_have_names_of_their_own_in_every_table(folder: Pat
     files = ["--hypothesis", "r", "--hypothesis", "h", "--reference", "r", "--source", "r"]
     command = ["evaluate", *files, "--by-length", "--report", "p.html", "--resamples", "20"]
     cased = json.loads(nmt(*command, "--json", cwd=folder).stdout)
-    found = json.loads(nmt(*command, "--lowercase", "--json", cwd=folder).stdout)
-    assert (cased["lowercase"], found["lowercase"]) == (False, True)
+    record = json.loads(nmt(*command, "--lowercase", "--json", cwd=folder).stdout)
+    assert (cased["lowercase"], record["lowercase"]) == (False, True)
     assert cased["scores"]["systems"]["h"]["BLEU"]["score"] < 50
-    for scores in (found["scores"], *(bucket["scores"] for bucket in found["by_length"])):
+    for scores in (record["scores"], *(bucket["scores"] for bucket in record["by_length"])):
         assert [name.removesuffix(" lc") for name in scores["signatures"]][:2] == ["BLEU", "chrF2"]
         assert all("case:lc" in signature for signature in scores["signatures"].values())
         assert not {"BLEU", "chrF2"} & {*scores["signatures"], *scores["systems"]["h"]}
         assert {round(score["score"], 6) for score in scores["systems"]["h"].values()} <= {0, 100}
-    assert {score["p_value"] for score in found["scores"]["systems"]["h"].values()} == {1.0}
-    assert found["examples"]["h"]["worst"][0]["chrf"] == 100
+    assert {score["p_value"] for score in record["scores"]["systems"]["h"].values()} == {1.0}
+    assert record["examples"]["h"]["worst"][0]["chrf"] == 100
     table = nmt(*command, "--lowercase", cwd=folder).stdout
-    (folder / "scores.json").write_text(json.dumps(found))
+    (folder / "scores.json").write_text(json.dumps(record))
     nmt("plot", "by-length", "scores.json", "-o", "lengths.svg", cwd=folder)
     for shown in (table, *((folder / name).read_text() for name in ("p.html", "lengths.svg"))):
         assert "BLEU lc" in shown and "chrF2 lc" in shown
@@ -149,6 +150,6 @@ def test_a_single_sentence_can_be_scored(project: Path) -> None:
 def test_without_its_dataset_a_run_is_scored_on_files(project: Path) -> None:
     (project / DATA).rename(project / "elsewhere")
     arguments = ["--source", "elsewhere/test.source.txt", "--reference", "elsewhere/test.target.txt", "--json"]
-    found = json.loads(nmt("evaluate", *arguments, cwd=project).stdout)
-    assert found["overlap"]["checked"] == {}
-    assert "is not in data/" in found["overlap"]["unchecked"][0]
+    record = json.loads(nmt("evaluate", *arguments, cwd=project).stdout)
+    assert record["overlap"]["checked"] == {}
+    assert "is not in data/" in record["overlap"]["unchecked"][0]

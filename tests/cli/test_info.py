@@ -1,4 +1,4 @@
-"""``nmt info``: the weights of a run, from their file; those of a configuration, without memory for them."""
+"""``nmt info``: weights of a run from their file, and weights of a configuration without allocating them."""
 
 import json
 import math

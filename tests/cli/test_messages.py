@@ -382,8 +382,8 @@ $ sed -i 's/batch_size: 32/batch_size: 1000, precision: float32/' configs/base.y
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30
 => Training diverged: validation loss after step 1; nothing has been saved
-$ nmt info --run base --config base.yaml  => A description is that of a run or of a configuration
-$ nmt info --set model.d_model=8  => --set is for the model of a configuration
+$ nmt info --run base --config base.yaml  => nmt info describes either a run or a configuration
+$ nmt info --set model.d_model=8  => --set changes the model of a configuration
 
 # --- nmt runs --------------------------------------------------------------------------------------------------------
 $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'

@@ -1,4 +1,4 @@
-"""``nmt samples``: translations of the sample sentences through training, from the metrics file alone."""
+"""``nmt samples`` shows translations of sample sentences during training, from the metrics file alone."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def run(folder: Path) -> Run:
 
 
 def validated(run: Run, epoch: int, step: int, translations: list[str], *, within_epoch: bool = False) -> None:
-    """Append a validation, within an epoch or after it, with its translations of the sentences a, b and c."""
+    """Append a validation within or after an epoch, with translations of the sentences a, b and c."""
     if within_epoch:
         run.append_metrics(StepValidation(epoch=epoch, step=step, validation_loss=1.0, validation_accuracy=0.5))
     else:

@@ -1,4 +1,4 @@
-"""``nmt tokens``: every token of a sentence with its id and what it stands for."""
+"""``nmt tokens`` shows every token of a sentence with its id and meaning."""
 
 import json
 import sys
@@ -45,24 +45,24 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def base(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
-    """Return the source tokenizer of run "base", in the folder of which the test runs."""
+    """Return the source tokenizer of run "base"; the test runs in its project."""
     monkeypatch.chdir(trained_project)
     return load_tokenizer(find_run("base").tokenizer_path("source"))
 
 
 def test_a_line_has_pieces_and_ids_as_the_model_reads_them(base: Tokenizer, typed: Tokens) -> None:
-    one, im = base.encode("one im")
+    one_id, im_id = base.encode("one im")
     assert typed("--run", "base", "Im one!", "im xylophone one") == (
-        f"<s> im one </s>\t2 {im} {one} 3\n<s> im xylophone one </s>\t2 {im} 1 {one} 3\n"
+        f"<s> im one </s>\t2 {im_id} {one_id} 3\n<s> im xylophone one </s>\t2 {im_id} 1 {one_id} 3\n"
     )
-    assert typed(stdin="one\n\nim\n") == f"<s> one </s>\t2 {one} 3\n<s> </s>\t2 3\n<s> im </s>\t2 {im} 3\n"
+    assert typed(stdin="one\n\nim\n") == f"<s> one </s>\t2 {one_id} 3\n<s> </s>\t2 3\n<s> im </s>\t2 {im_id} 3\n"
 
 
 def test_a_dataset_has_sentences_without_bos_and_eos_and_is_asked_where_no_run_is(
     base: Tokenizer, typed: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, im = base.encode("one im")
-    assert typed("--dataset", "english-german-both", "im one") == f"im one\t{im} {one}\n"
+    one_id, im_id = base.encode("one im")
+    assert typed("--dataset", "english-german-both", "im one") == f"im one\t{im_id} {one_id}\n"
     (tmp_path / "data").symlink_to(Path("data").absolute())
     monkeypatch.chdir(tmp_path)
     assert json.loads(typed("--json", "im"))["dataset"] == "english-german-both"
@@ -90,10 +90,10 @@ def test_the_limit_of_learned_positions_is_reported(make_run: MakeRun) -> None:
 
 
 def test_on_a_terminal_ids_stand_below_pieces(base: Tokenizer, typed: Tokens) -> None:
-    one, im = base.encode("one im")
+    one_id, im_id = base.encode("one im")
     shown = typed("--run", "base", "Im one xylophone", terminal=True)
     assert [line.split() for line in shown.splitlines()] == [
-        ["<s>", "im", "one", "xylophone", "</s>"], ["2", str(im), str(one), "1", "3"], ["unknown"],
+        ["<s>", "im", "one", "xylophone", "</s>"], ["2", str(im_id), str(one_id), "1", "3"], ["unknown"],
     ]  # fmt: skip
     lines = typed("--run", "base", "im one two three " * 8, terminal=True).splitlines()
     assert max(map(len, lines)) <= 60
@@ -140,16 +140,16 @@ TOKENIZERS: dict[str, Tokenizer] = {
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_tokens_are_those_of_the_tokenizer_each_of_one_kind(name: str, text: str) -> None:
     tokenizer = TOKENIZERS[name]
-    found = tokens_of(tokenizer, text)
-    assert [token.id for token in found] == tokenizer.encode(text)
-    for token in found:
+    tokens = tokens_of(tokenizer, text)
+    assert [token.id for token in tokens] == tokenizer.encode(text)
+    for token in tokens:
         assert token.piece
         assert (token.kind == "unknown") == (token.id == UNK)
         assert token.id == UNK or token.id >= FIRST_WORD
         assert (token.kind == "byte") == (token.character is not None) == (token.place is not None)
         assert token.kind == "byte" or name == "no bytes" or " " not in token.piece
     if name == "bytes":
-        whole = [token.character if token.place and token.place[0] == 1 else None for token in found]
-        pairs = zip(found, whole, strict=True)
+        whole = [token.character if token.place and token.place[0] == 1 else None for token in tokens]
+        pairs = zip(tokens, whole, strict=True)
         spelled = "".join(token.piece if token.kind == "piece" else character or "" for token, character in pairs)
         assert spelled.replace("▁", " ").strip() == tokenizer.normalize(text)

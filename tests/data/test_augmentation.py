@@ -1,4 +1,4 @@
-"""Variants in place of pairs: which, how many, how long; a function of seed and epoch."""
+"""Data augmentation: kinds, shares and lengths of the variants, and their dependence on seed and epoch."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.config.training import VARIANT_NAMES
-from nmt.data.augmentation import augmented
+from nmt.data.augmentation import augment_split
 from nmt.data.token_arrays import Sequences, Split
 from nmt.data.variants import VARIANTS
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
@@ -43,15 +43,15 @@ def test_the_configuration_names_the_variants() -> None:
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 10**6))
 def test_it_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
-    once = texts_of(augmented(SPLIT, BOTH, ALL, seed, epoch))
-    assert texts_of(augmented(SPLIT, BOTH, ALL, seed, epoch)) == once
-    for other in ((seed, epoch + 1), ((seed + 1) % 2**32, epoch)):
-        assert texts_of(augmented(SPLIT, BOTH, ALL, *other)) != once
+    once = texts_of(augment_split(SPLIT, BOTH, ALL, seed, epoch))
+    assert texts_of(augment_split(SPLIT, BOTH, ALL, seed, epoch)) == once
+    for different_seed in ((seed, epoch + 1), ((seed + 1) % 2**32, epoch)):
+        assert texts_of(augment_split(SPLIT, BOTH, ALL, *different_seed)) != once
 
 
 @pytest.mark.parametrize("name", ["upper", "title", "join", "no_stop", "quotes"])
 def test_a_share_of_the_pairs_becomes_the_variant_and_the_others_stay(name: str) -> None:
-    before, after = texts_of(MANY), texts_of(augmented(MANY, BOTH, {name: 0.2}, 1, 1))
+    before, after = texts_of(MANY), texts_of(augment_split(MANY, BOTH, {name: 0.2}, 1, 1))
     changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert len(changed) / len(before) == pytest.approx(0.2, abs=0.02)
     known = set(before)
@@ -67,7 +67,8 @@ def test_a_share_of_the_pairs_becomes_the_variant_and_the_others_stay(name: str)
 
 
 def test_each_variant_has_its_own_share() -> None:
-    before, after = texts_of(MANY), texts_of(augmented(MANY, BOTH, {"upper": 0.3, "no_stop": 0.1, "quotes": 0.6}, 1, 1))
+    before = texts_of(MANY)
+    after = texts_of(augment_split(MANY, BOTH, {"upper": 0.3, "no_stop": 0.1, "quotes": 0.6}, 1, 1))
     counts = {
         "upper": sum(new[0].isupper() for new in after), "quotes": sum(new[0][0] == '"' for new in after),
         "no_stop": sum(new[0] == old[0][:-1] for old, new in zip(before, after, strict=True)),
@@ -85,7 +86,7 @@ def test_what_stays_has_its_ids_and_nothing_is_longer_empty_or_unknown(
     pairs: list[tuple[str, str]], shares: dict, seed: int
 ) -> None:
     before = split_of(pairs)
-    after = augmented(before, BOTH, shares, seed, 1)
+    after = augment_split(before, BOTH, shares, seed, 1)
     for old, new in ((before.source, after.source), (before.target, after.target)):
         new.check(len(pairs), len(new.tokens), int(new.lengths.max()), CHARACTERS.size)
         assert new.lengths.min() > 0 and new.lengths.max() <= old.lengths.max()
@@ -101,6 +102,6 @@ def test_what_a_vocabulary_cannot_express_stays_as_it_is() -> None:
     texts = [text for pair in PAIRS for text in pair]
     words = fit_tokenizer(texts, DataConfig(tokenizer="word", normalization="none"))
     split = split_of(PAIRS, words)
-    after = augmented(split, (words, words), {"upper": 0.5, "typos": 0.3, "quotes": 0.2}, 1, 1)
+    after = augment_split(split, (words, words), {"upper": 0.5, "typos": 0.3, "quotes": 0.2}, 1, 1)
     assert np.array_equal(split.source.tokens, after.source.tokens) and after.source.tokens.min() >= FIRST_WORD
     assert after.source.tokens.dtype == split.source.tokens.dtype

@@ -1,4 +1,4 @@
-"""An epoch's plan holds every pair once and depends on seed and epoch alone; rows are framed and padded."""
+"""A batch plan has every pair once and depends only on seed and epoch; rows have special tokens and padding."""
 
 import itertools
 from typing import Any
@@ -21,19 +21,19 @@ BY_TOKENS: dict[str, Any] = {"sort_by_length": False, "batch_type": "tokens"}
 
 
 def split_of(lengths: list[tuple[int, int]]) -> Split:
-    """Return a split with sentences of those lengths (source, target)."""
+    """Return a split with sentences of the given lengths (source, target)."""
     source, target = ([[4 + n % 90] * pair[side] for n, pair in enumerate(lengths)] for side in (0, 1))
     return Split(Sequences.from_rows(source, 100), Sequences.from_rows(target, 100))
 
 
 def as_lists(plan: list[np.ndarray]) -> list[list[int]]:
-    """Return a plan that can be compared."""
+    """Return a batch plan as lists, which can be compared."""
     return [indices.tolist() for indices in plan]
 
 
 @pytest.fixture(scope="module")
 def corpus() -> Split:
-    """A thousand pairs, short ones more often, with targets about as long as their sources."""
+    """A thousand pairs, mostly short, with targets about as long as their sources."""
     random = np.random.default_rng(0)
     source = 1 + random.geometric(0.2, 1000)
     target = np.maximum(1, source + random.integers(-2, 3, 1000))
@@ -94,10 +94,10 @@ def test_a_plan_holds_each_pair_as_often_as_the_weight_of_its_corpus_says(
     )
     assert plan == again
     times = np.bincount([index for batch in plan for index in batch], minlength=pairs)
-    for (count, weight), found in zip(corpora, np.split(times, np.cumsum([n for n, _ in corpora])[:-1]), strict=True):
-        assert set(found.tolist()) <= {int(weight), int(weight) + 1}
-        assert abs(found.sum() - weight * count) <= 0.5 + 1e-9
-        assert found.sum() == pairs_seen(count, weight)
+    for (count, weight), counts in zip(corpora, np.split(times, np.cumsum([n for n, _ in corpora])[:-1]), strict=True):
+        assert set(counts.tolist()) <= {int(weight), int(weight) + 1}
+        assert abs(counts.sum() - weight * count) <= 0.5 + 1e-9
+        assert counts.sum() == pairs_seen(count, weight)
 
 
 @pytest.mark.parametrize("settings", [{"sort_by_length": False}, {"sort_by_length": True}, BY_TOKENS], ids=str)

@@ -1,4 +1,4 @@
-"""The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
+"""The cleaning rules: which pairs are refused, dropped or kept, and that they are counted with their places."""
 
 import contextlib
 import random
@@ -37,7 +37,7 @@ Clean = Callable[..., tuple[list[Pair], Corpus]]
 
 @pytest.fixture
 def clean(tmp_path: Path) -> Clean:
-    """Read a TSV corpus of this content and return what is kept."""
+    """Read a TSV corpus with this content and return the kept pairs and the corpus."""
 
     def run(content: str | bytes, **config: object) -> tuple[list[Pair], Corpus]:
         path, folder = tmp_path / "a.tsv", tmp_path / "store"
@@ -83,7 +83,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clea
 @pytest.mark.parametrize(("line", "reason"), [(b"no tab", "too few columns"), (b"go\tgro\xdf", "not UTF-8")])
 def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str) -> None:
     content = b"a\tb\n" + line + b"\nc\td\n"
-    with pytest.raises(DataError, match=r"line 2 .*--set data\.drop_unreadable=true$"):
+    with pytest.raises(DataError, match=r'line 2 .*set={"data\.drop_unreadable": True}$'):
         clean(content)
     pairs, corpus = clean(content, drop_unreadable=True)
     assert pairs == [("a", "b"), ("c", "d")]
@@ -168,13 +168,13 @@ def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
 ) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(f"{row}\n" * 200)
-    found = resolve_auto(Sources.of(path), DataConfig())
+    config = resolve_auto(Sources.of(path), DataConfig())
     explicit = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
     assert resolve_auto(Sources.of(path), explicit) == explicit
     assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
-    assert (found.tokenizer, found.normalization, found.joint_vocabulary) == resolved
+    assert (config.tokenizer, config.normalization, config.joint_vocabulary) == resolved
     path.write_text(f"{row}\n" * 200 + "One odd line!\tnoch eine\n")
-    assert resolve_auto(Sources.of(path), DataConfig()) == found
+    assert resolve_auto(Sources.of(path), DataConfig()) == config
 
 
 def test_a_pair_store_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ CLEAN = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:20
 @QUICK
 @given(st.lists(st.tuples(TEXTS, TEXTS)))
 def test_translations_are_counted_as_with_a_dictionary(pairs: list[tuple[str, str]]) -> None:
-    translations = {source: {target for other, target in pairs if other == source} for source, _ in pairs}
+    translations = {source: {target for candidate, target in pairs if candidate == source} for source, _ in pairs}
     sides = [np.frombuffer(b"".join(text_hash(pair[side]) for pair in pairs), np.uint64) for side in (0, 1)]
     several = sum(len(targets) > 1 for targets in translations.values())
     assert count_translations(*sides) == (several, max(map(len, translations.values()), default=0))
@@ -250,10 +250,10 @@ def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
     spoiled = random.Random(1).sample([n for n, pair in enumerate(pairs) if len(min(pair, key=len)) > 15], 40)
     for index in spoiled:
         pairs[index] = spoil(pairs[index])
-    found = find_foreign_sides(pairs)
-    assert found.keys() == {reason}
-    assert set(found[reason]) <= set(spoiled)
-    assert len(found[reason]) >= 30
+    foreign = find_foreign_sides(pairs)
+    assert foreign.keys() == {reason}
+    assert set(foreign[reason]) <= set(spoiled)
+    assert len(foreign[reason]) >= 30
 
 
 @pytest.mark.parametrize("pairs", [[], [Pair("", "")], [Pair("a", "a")] * 5, [Pair("你", "好")]])

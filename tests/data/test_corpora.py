@@ -1,4 +1,4 @@
-"""Several corpora in a dataset: what comes from where, without leaks; one corpus is prepared as before."""
+"""Several corpora in a dataset: the origin of pairs, no leaks, and a single corpus as in earlier versions."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def prepared(name: str = "all", **arguments: Any) -> Dataset:
 
 
 def texts(dataset: Dataset, split: Any) -> list[tuple[str, str]]:
-    """Return the pairs of a split, as their ids say, with pieces of tags."""
+    """Return the pairs of a split as text decoded from ids, with pieces of tags."""
     sides = zip((dataset.split(split).source, dataset.split(split).target), dataset.tokenizers(), strict=True)
     lines = [[" ".join(tokenizer.pieces(side[index])) for index in range(len(side))] for side, tokenizer in sides]
     return list(zip(*lines, strict=True))
@@ -44,7 +44,7 @@ def raw(dataset: Dataset, split: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("given", [False, True], ids=["share", "files"])
 def test_further_corpora_follow_in_training_and_no_held_out_sentence_is_in_it(given: bool) -> None:
-    """A synthetic source is not that of its target, so a target is a leak too; other targets may come again."""
+    """A synthetic source differs from the original one, so a target can be a leak too; targets may repeat otherwise."""
     files = {"validation": write_tsv("v.tsv", small_pairs(7)), "test": write_tsv("t.tsv", small_pairs(12)[7:])}
     alone = prepared("alone", **(files if given else {}))
     held_out = [pair for split in ("validation", "test") for pair in raw(alone, split)]
@@ -111,7 +111,7 @@ def test_a_tag_begins_the_sources_of_its_corpus_alone_and_no_text_is_a_tag(setti
     assert tag == size - 1 and dataset.manifest.vocabulary["source"] == size
     assert source.pieces([tag]) == ["<bt>"] and source.decode([tag, *source.encode("im one"), tag]) == "im one"
     assert (target.size == size) == (dataset.manifest.settings.joint_vocabulary is True)
-    splits = [dataset.split("train"), *([dataset.resampled(1, 1)] if "subword_sampling" in settings else [])]
+    splits = [dataset.split("train"), *([dataset.resample_subwords(1, 1)] if "subword_sampling" in settings else [])]
     for split in splits:
         places = np.flatnonzero(split.source.tokens == tag)
         bt = dataset.manifest.pairs_by_corpus["original"] + np.arange(len(SYNTHETIC))

@@ -1,4 +1,4 @@
-"""A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
+"""A prepared dataset has the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ RARE = [a + word for a in "xyz" for word in WORDS]
 
 
 def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
-    """Return pairs of lower-case words with punctuation, some sources coming twice and some words once."""
+    """Return pairs of lower-case words with punctuation, with some repeated sources and some unique words."""
     draw = random.Random(seed)
 
     def sentence() -> str:
@@ -46,14 +46,14 @@ def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
 
 
 def words_config(**changes: Any) -> DataConfig:
-    """Return settings that make words of the texts above."""
+    """Return settings that split the texts above into words."""
     return DataConfig.model_validate(
         {"tokenizer": "word", "normalization": "ascii-words", "joint_vocabulary": False, **changes}
     )
 
 
 def words(text: str) -> list[str]:
-    """Return what normalization makes of the texts above, computed in another way."""
+    """Return the normalized form of the texts above, computed by an independent implementation."""
     return re.sub("[^a-z ]", "", text.lower()).split()
 
 
@@ -66,7 +66,7 @@ class Prepared:
 
 
 def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
-    """Prepare pairs, and find out which split each went to from the text files."""
+    """Prepare pairs, and read the split of each pair from the text files."""
     dataset = prepare(write_tsv("corpus.tsv", pairs), words_config(**changes), "small")
     raw = {}
     for name in ("validation", "test"):
@@ -79,7 +79,7 @@ def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with corpus.tsv and the dataset "small" of it."""
+    """A folder with corpus.tsv and the dataset "small" prepared from it."""
     folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -95,7 +95,7 @@ def small(original: Path, folder: Path) -> Dataset:
 
 
 def content(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return every file below a folder with its content and time of writing."""
+    """Return the content and modification time of every file below a folder."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     return {str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
@@ -309,7 +309,7 @@ def test_a_damaged_manifest_is_refused_in_short(change: Callable[[dict[str, Any]
 
 
 def make_older(values: dict[str, Any], number: int) -> None:
-    """Turn a manifest of today into one of format 1, 2 or 3."""
+    """Convert a current manifest to format 1, 2 or 3."""
     values["format"] = number
     del values["repeating_targets"], values["corpora"], values["settings"]["corpora"]
     for key in ("source_language", "target_language"):
@@ -369,19 +369,19 @@ def test_a_damaged_array_is_refused_with_the_way_to_mend_it(small: Dataset, dama
 
 def test_a_dataset_in_shards_is_refused(small: Dataset) -> None:
     damage_json(lambda values: values["files"].update({"train.source.tokens.1.npy": "0" * 64}))
-    with pytest.raises(DataError, match=r"^Dataset 'small' has several files of tokens a side, .* nmt prepare --overw"):
+    with pytest.raises(DataError, match=r"^Dataset 'small' has several token files per side, .* nmt prepare --overw"):
         open_dataset("small").split("train")
 
 
 class Attack:
-    """Unpickled, it makes a folder."""
+    """Object that creates a folder when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.mkdir, (Path("ran"),)
 
 
 def sign(dataset: Dataset, file: str) -> Dataset:
-    """Put the checksum of a file into the manifest, as one who forges a dataset does."""
+    """Put the checksum of a file into the manifest, as a forger of a dataset does."""
     damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
     return open_dataset(dataset.name)
 
@@ -460,7 +460,7 @@ def test_a_changed_tokenizer_is_refused(small: Dataset) -> None:
 
 def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
     raw = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
-    epochs = [raw.resampled(1, epoch) for epoch in (1, 1, 2)]
+    epochs = [raw.resample_subwords(1, epoch) for epoch in (1, 1, 2)]
     texts = [raw.text("train", side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
     for side, tokenizer, lines in zip(SIDES, raw.tokenizers(), texts, strict=True):
         first, again, second = (getattr(split, side) for split in epochs)
@@ -475,7 +475,7 @@ def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
     path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
     for dataset, message in ((raw, "the SHA-256 of"), (sign(raw, path.name), r"ends after \d+ lines")):
         with pytest.raises(DataError, match=message):
-            dataset.resampled(1, 1)
+            dataset.resample_subwords(1, 1)
 
 
 @pytest.mark.parametrize("kind", ["word", "char", "subword"])
@@ -487,7 +487,7 @@ def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
     manifest = prepared.dataset.manifest
     assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
     with pytest.raises(DataError, match="without its training text"):
-        prepared.dataset.resampled(1, 1)
+        prepared.dataset.resample_subwords(1, 1)
     raw = prepared.raw["train"]
     assert manifest.splits["train"].characters == {
         side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES

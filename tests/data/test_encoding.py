@@ -1,4 +1,4 @@
-"""Encoding in many processes gives what encoding in one gives, pairs too long are left out, arrays grow on disk."""
+"""Encoding is equal in one and in many processes, drops too long pairs, and writes arrays piece by piece."""
 
 import io
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_limits(lengths: tuple[int, int], reason: str | None) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A pair store with pairs of growing length, with tokenizers beside it."""
+    """A pair store with pairs of growing length, and tokenizers in the same folder."""
     pairs = [Pair("wort " * (1 + n % 9), f"word{n % 50} " * (1 + n % 7)) for n in range(300)]
     with PairStoreWriter(tmp_path) as writer:
         for number, pair in enumerate(pairs):

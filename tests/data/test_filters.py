@@ -1,4 +1,4 @@
-"""Filters of training pairs: what each drops and keeps, and how many injected faults of real corpora they find."""
+"""Filters of training pairs: pairs that are dropped and kept, and the share of injected errors that are found."""
 # ruff: noqa: RUF001 - punctuation of many languages
 
 import gzip
@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from nmt.cli.commands.demo import CORPUS
 from nmt.config.data import FILTERS, DataConfig, with_filters
-from nmt.data.alignment import _likeliest, find_shifted
+from nmt.data.alignment import _likeliest_states, find_shifted
 from nmt.data.cleaning import PairLocator, Sources, read_corpus
-from nmt.data.filters import PAIR_FILTERS, copies, letters_of, reason_finder, repaired
+from nmt.data.filters import PAIR_FILTERS, copies, letters_of, reason_finder, repair_pair
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
@@ -33,7 +33,7 @@ Read = Callable[..., dict[int, Pair]]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Prepare pairs up to the split, and return what is kept by its index."""
+    """Clean and split pairs, and return the kept pairs by index."""
 
     def run(pairs: list[Pair], **settings: object) -> dict[int, Pair]:
         languages = {"source_language": "en", "target_language": "de", "normalization": "nfkc"}
@@ -63,59 +63,59 @@ def with_number(text: str, number: str) -> str:
     return f"{text[:-1]} {number}{text[-1:]}"
 
 
-def other_language(pair: Pair, other: Pair, dice: random.Random) -> Pair | None:
-    if min(map(len, other)) < 20:
+def other_language(pair: Pair, second: Pair, dice: random.Random) -> Pair | None:
+    if min(map(len, second)) < 20:
         return None
-    return Pair(pair.source, other.source) if dice.random() < 0.5 else Pair(other.target, pair.target)
+    return Pair(pair.source, second.source) if dice.random() < 0.5 else Pair(second.target, pair.target)
 
 
-def garbage(pair: Pair, _other: Pair, dice: random.Random) -> Pair:
+def garbage(pair: Pair, _second: Pair, dice: random.Random) -> Pair:
     return pair._replace(target="".join(dice.choices(f"{SYMBOLS}   ab", k=len(pair.target))))
 
 
-def other_number(pair: Pair, _other: Pair, dice: random.Random) -> Pair:
-    one, other = dice.sample([n for n in range(13, 10_000) if n % 10], 2)
-    return Pair(with_number(pair.source, f"{one:,}"), with_number(pair.target, str(other)))
+def other_number(pair: Pair, _second: Pair, dice: random.Random) -> Pair:
+    first, second = dice.sample([n for n in range(13, 10_000) if n % 10], 2)
+    return Pair(with_number(pair.source, f"{first:,}"), with_number(pair.target, str(second)))
 
 
-def other_marks(pair: Pair, _other: Pair, dice: random.Random) -> Pair:
+def other_marks(pair: Pair, _second: Pair, dice: random.Random) -> Pair:
     if dice.random() < 0.5:
         return pair._replace(target=pair.target + dice.choice(["!!!", " ...", " :-))", " ***", "?!?!", " [...]"]))
     return pair._replace(target=pair.target.rstrip(".!?") + ("." if pair.source.endswith("?") else "?"))
 
 
-def repeat(pair: Pair, _other: Pair, dice: random.Random) -> Pair:
+def repeat(pair: Pair, _second: Pair, dice: random.Random) -> Pair:
     words = pair.target.split()
     start = dice.randrange(len(words))
     end = min(len(words), start + dice.randint(1, 5))
     return pair._replace(target=" ".join(words[:end] + words[start:end] * dice.randint(2, 5) + words[end:]))
 
 
-def near_duplicate(_pair: Pair, other: Pair, dice: random.Random) -> Pair:
+def near_duplicate(_pair: Pair, second: Pair, dice: random.Random) -> Pair:
     return Pair(
-        dice.choice([other.source.upper(), other.source.rstrip("."), f"{other.source}!", f"{other.source} 7"]),
-        dice.choice([other.target.lower(), f"„{other.target}“", f"{other.target} (3)"]),
+        dice.choice([second.source.upper(), second.source.rstrip("."), f"{second.source}!", f"{second.source} 7"]),
+        dice.choice([second.target.lower(), f"„{second.target}“", f"{second.target} (3)"]),
     )
 
 
-def copy(pair: Pair, _other: Pair, dice: random.Random) -> Pair:
+def copy(pair: Pair, _second: Pair, dice: random.Random) -> Pair:
     words = pair.source.split()
     if len(words) > 6:
         words[dice.randrange(len(words))] = "xyz"
     return pair._replace(target=dice.choice([" ".join(words), pair.source.lower(), pair.source]))
 
 
-def split_into_tokens(pair: Pair, _other: Pair, _dice: random.Random) -> Pair | None:
+def split_into_tokens(pair: Pair, _second: Pair, _dice: random.Random) -> Pair | None:
     return Pair(*map(tokenize, pair)) if any(tokenize(side) != side for side in pair) else None
 
 
-def escape(pair: Pair, _other: Pair, dice: random.Random) -> Pair | None:
+def escape(pair: Pair, _second: Pair, dice: random.Random) -> Pair | None:
     escaped = Pair(*(html.escape(side).replace("ä", "&auml;").replace("&#x27;", "& apos ;") for side in pair))
     return escaped if escaped != pair else None
 
 
 Fault = Callable[[Pair, Pair, random.Random], Pair | None]
-"""Function of a pair, another pair of the corpus and random numbers; None where it has nothing to spoil."""
+"""Function of a pair, a second pair of the corpus and a random generator; None if the pair cannot be spoilt."""
 FAULTS: dict[str, Fault] = {
     "letters": garbage, "numbers": other_number, "punctuation": other_marks, "repetition": repeat, "copies": copy,
     "entities": escape, "tokenized": split_into_tokens, "language": other_language, "near_duplicates": near_duplicate,
@@ -123,7 +123,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def spoiled(pairs: list[Pair], dice: random.Random, share: float = 0.05) -> tuple[list[Pair], dict[str, set[int]]]:
-    """Return the pairs with faults, and the indices of the faulty ones by the filter that is to find them.
+    """Return the pairs with injected errors, and the indices of the wrong ones by the filter that must find them.
 
     A fiftieth of the others gets an equal number on both sides, written in two ways.
     """
@@ -157,7 +157,7 @@ def spoiled(pairs: list[Pair], dice: random.Random, share: float = 0.05) -> tupl
 
 
 def good_pairs(corpora: Path, name: str) -> list[Pair]:
-    """Return pairs of a real corpus in an order without meaning, without its own near duplicates."""
+    """Return pairs of a real corpus in an arbitrary order, without near duplicates."""
     if name == "Tatoeba":
         lines = zipfile.ZipFile(corpora / "deu-eng.zip").read("deu.txt").decode().splitlines()
         pairs = [Pair(*line.split("\t")[:2]) for line in lines]
@@ -178,12 +178,12 @@ def test_faults_of_each_kind_are_found_in_real_text(
     pairs, faulty = spoiled(good_pairs(corpora, corpus), random.Random(1))
     kept = read(pairs, filters={name: None for name in FILTERS if name != "score"})  # which asks a run
     good = set(range(len(pairs))).difference(*faulty.values())
-    found = {name: 1 - len(indices & kept.keys()) / len(indices) for name, indices in faulty.items()}
+    shares = {name: 1 - len(indices & kept.keys()) / len(indices) for name, indices in faulty.items()}
     lost = 1 - len(good & kept.keys()) / len(good)
     with capsys.disabled():
         print(f"\n{corpus}: {len(pairs):,} pairs, {len(good):,} good ones, of which {lost:.2%} dropped; faults found:")
-        print("".join(f"  {name:<16}{len(faulty[name]):>6,}{share:>9.2%}\n" for name, share in found.items()))
-    assert min(found.values()) > 0.95, found
+        print("".join(f"  {name:<16}{len(faulty[name]):>6,}{share:>9.2%}\n" for name, share in shares.items()))
+    assert min(shares.values()) > 0.95, shares
     assert lost < most_lost
 
 
@@ -193,11 +193,11 @@ def test_faults_of_each_kind_are_found_in_real_text(
 def test_faults_of_real_text_are_undone(corpus: str, corpora: Path) -> None:
     pairs = good_pairs(corpora, corpus)[:20_000]
     config = DataConfig(repair=["entities", "tokenized"])
-    good = [pair for pair in pairs if repaired(pair, config) is pair]
+    good = [pair for pair in pairs if repair_pair(pair, config) is pair]
     assert len(good) > 0.99 * len(pairs)
     for fault in (split_into_tokens, escape):
         spoilt = {pair: fault(pair, pair, random.Random(1)) for pair in good}
-        undone = [repaired(other, config) == pair for pair, other in spoilt.items() if other]
+        undone = [repair_pair(spoilt_pair, config) == pair for pair, spoilt_pair in spoilt.items() if spoilt_pair]
         assert sum(undone) > 0.98 * len(undone) > 5_000
 
 
@@ -283,8 +283,8 @@ def test_a_block_of_shifted_lines_is_found_and_no_other(step: int) -> None:
         for place in range(40):
             target = LINES[start + (place + step) % 40].target
             lines[start + place] = lines[start + place]._replace(target=target)
-        found = set(np.flatnonzero(find_shifted([*lines, None], FILTERS["shifted"])))
-        assert len(found ^ set(range(start, start + 40))) <= 6
+        shifted = set(np.flatnonzero(find_shifted([*lines, None], FILTERS["shifted"])))
+        assert len(shifted ^ set(range(start, start + 40))) <= 6
 
 
 @pytest.mark.parametrize("pairs", [[], [None], [Pair("a", "b")], [Pair("a", "b")] * 50])
@@ -295,11 +295,11 @@ def test_a_few_or_equal_lines_are_not_shifted(pairs: list[Pair | None]) -> None:
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=3, max_size=3), min_size=1, max_size=6), st.floats(0, 5))
 def test_the_likeliest_states_are_those_of_an_exhaustive_search(rows: list[list[float]], change: float) -> None:
     def score(states: tuple[int, ...]) -> float:
-        changes = sum(one != other for one, other in itertools.pairwise((0, *states)))
+        changes = sum(before != after for before, after in itertools.pairwise((0, *states)))
         return sum(row[state] for row, state in zip(rows, states, strict=True)) - change * changes
 
     best = max(map(score, itertools.product(range(3), repeat=len(rows))))
-    assert score(tuple(_likeliest(iter(rows), change).tolist())) == pytest.approx(best)
+    assert score(tuple(_likeliest_states(iter(rows), change).tolist())) == pytest.approx(best)
 
 
 @pytest.mark.parametrize(("kept", "expected"), [(1, {0, 1, 4}), (2, {0, 1, 2, 4})])
@@ -384,7 +384,7 @@ def test_filters_of_the_configuration_keep_their_thresholds_beside_those_of_the_
 
 @pytest.mark.parametrize("text", ["salt &amp;amp; pepper", "salt & amp ; pepper", "salt &#38; pepper", "salt & pepper"])
 def test_entities_are_undone_and_other_ampersands_stay(text: str) -> None:
-    assert repaired(Pair(text, "a &b; &notit; &copy"), DataConfig(repair=["entities"])) == (
+    assert repair_pair(Pair(text, "a &b; &notit; &copy"), DataConfig(repair=["entities"])) == (
         "salt & pepper",
         "a &b; &notit; &copy",
     )
@@ -392,4 +392,5 @@ def test_entities_are_undone_and_other_ampersands_stay(text: str) -> None:
 
 def test_spaces_of_a_tokenizer_are_undone() -> None:
     tokens = Pair("It is n't a well @-@ known \" day \" , he 's ( 5 ) here .", "« Qu' est @-@ ce que l' été ? »")
-    assert repaired(tokens, DataConfig(repair=["tokenized"])).source == "It isn't a well-known \"day\", he's (5) here."
+    repaired = repair_pair(tokens, DataConfig(repair=["tokenized"]))
+    assert repaired.source == "It isn't a well-known \"day\", he's (5) here."

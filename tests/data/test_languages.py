@@ -1,4 +1,4 @@
-"""Language codes: read from names of files and columns and from TMX files, else unknown; kept in manifests."""
+"""Language codes: detection from file names, columns and TMX files, and their place in manifests."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from nmt.config.data import DataConfig
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.data.languages import NAMES, differ, language_code, language_pair, resolve_languages
+from nmt.data.languages import NAMES, language_code, language_pair, languages_differ, resolve_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, ConflictError, NmtError
@@ -25,8 +25,8 @@ ISO_639_1 = {code for code in NAMES if len(code) == 2}
 CODES = st.sampled_from(sorted(ISO_639_1))
 
 
-def found(*names: str, **settings: Any) -> tuple[str | None, str | None]:
-    """Return the codes that names of files tell; "a.zip/b" is a member. The files need not exist."""
+def detect_languages(*names: str, **settings: Any) -> tuple[str | None, str | None]:
+    """Return the codes detected from file names; "a.zip/b" is a member. The files need not exist."""
     files = [
         TextFile(Path(f"{archive}.zip"), member) if archive else TextFile(Path(f"some/folder/{member}"))
         for archive, member in (name.split(".zip/") if ".zip/" in name else ("", name) for name in names)
@@ -76,7 +76,7 @@ def test_what_is_typed_is_refused_otherwise(text: str) -> None:
 @given(CODES, CODES, st.sampled_from(["train.{}", "train.{}.gz", "{}.txt", "train-{}.txt", "a.tok.{}.bpe", "A_{}.txt"]))
 def test_two_files_are_told_apart_by_their_codes(source: str, target: str, template: str) -> None:
     expected = (source, target) if source != target else (None, None)
-    assert found(template.format(source), template.format(target)) == expected
+    assert detect_languages(template.format(source), template.format(target)) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_two_files_are_told_apart_by_their_codes(source: str, target: str, templ
     ],
 )  # fmt: skip
 def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, str | None]) -> None:
-    assert found(first, second) == codes
-    assert found(second, first) == codes[::-1]
+    assert detect_languages(first, second) == codes
+    assert detect_languages(second, first) == codes[::-1]
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, st
     ],
 )  # fmt: skip
 def test_names_of_one_file(name: str, codes: tuple[str | None, str | None]) -> None:
-    assert found(name) == codes
+    assert detect_languages(name) == codes
 
 
 @given(CODES, CODES)
 def test_columns_in_the_other_order_turn_the_codes_of_a_name(source: str, target: str) -> None:
     name = f"{source}-{target}.tsv"
-    assert found(name, source_column=2, target_column=1) == found(name)[::-1]
-    assert found(name, source_column=3, target_column=5) == found(name)
+    assert detect_languages(name, source_column=2, target_column=1) == detect_languages(name)[::-1]
+    assert detect_languages(name, source_column=3, target_column=5) == detect_languages(name)
 
 
 @pytest.mark.parametrize(("columns", "codes"), [
@@ -132,7 +132,7 @@ def test_columns_in_the_other_order_turn_the_codes_of_a_name(source: str, target
 ])  # fmt: skip
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
 def test_names_of_columns_come_before_those_of_files(columns: tuple[str, str], codes: object, suffix: str) -> None:
-    assert found(f"fr-it.{suffix}", source_column=columns[0], target_column=columns[1]) == codes
+    assert detect_languages(f"fr-it.{suffix}", source_column=columns[0], target_column=columns[1]) == codes
 
 
 @pytest.mark.parametrize(("source", "target", "codes"), [
@@ -140,7 +140,7 @@ def test_names_of_columns_come_before_those_of_files(columns: tuple[str, str], c
     ("fr", "auto", ("fr", None)), (None, "auto", (None, "de")), ("fr", "it", ("fr", "it")), (None, None, (None, None)),
 ])  # fmt: skip
 def test_a_configured_code_stands_and_names_tell_the_other(source: str, target: str, codes: object) -> None:
-    assert found("en-de.tsv", source_language=source, target_language=target) == codes
+    assert detect_languages("en-de.tsv", source_language=source, target_language=target) == codes
 
 
 @pytest.mark.parametrize(("languages", "codes"), [
@@ -160,7 +160,7 @@ def test_languages_of_a_tmx(tmp_path: Path, languages: tuple[str, ...], codes: t
 def test_only_known_languages_differ(first: str, second: str) -> None:
     same = {"en": 0, "en-US": 0, "eng": 0, "de": 1}
     expected = first in same and second in same and same[first] != same[second]
-    assert differ({"source": first, "target": "de"}, {"source": second, "target": "de"}) == expected
+    assert languages_differ({"source": first, "target": "de"}, {"source": second, "target": "de"}) == expected
 
 
 # --- datasets
@@ -192,8 +192,8 @@ def test_the_manifest_has_the_codes_and_the_same_command_prepares_nothing(pairs:
             package.prepare("pairs.tsv", name="new", languages="en-de", set={"data.target_language": code})
     with pytest.raises(ConflictError):
         package.prepare("pairs.tsv", name="given", languages="en-fr")
-    other = package.prepare("pairs.tsv", name="given", languages="en-fr", overwrite=True)
-    assert languages(other) == ("en", "fr") and other.manifest.fingerprint == given.manifest.fingerprint
+    overwritten = package.prepare("pairs.tsv", name="given", languages="en-fr", overwrite=True)
+    assert languages(overwritten) == ("en", "fr") and overwritten.manifest.fingerprint == given.manifest.fingerprint
 
 
 def test_norwegian_is_not_false_in_yaml(pairs: None) -> None:

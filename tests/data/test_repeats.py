@@ -1,4 +1,4 @@
-"""Phrases that sentences repeat, and targets that do so as a matter of course."""
+"""Repeated phrases in sentences, and datasets in whose targets they are ordinary."""
 
 from pathlib import Path
 
@@ -111,8 +111,8 @@ def test_prepare_measures_how_often_training_targets_repeat(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    plain, repeated, other = PHRASES[language]
-    manifest = prepared([plain, repeated, other, plain] * 50)
+    plain, repeated, ordinary = PHRASES[language]
+    manifest = prepared([plain, repeated, ordinary, plain] * 50)
     assert manifest.repeating_targets == pytest.approx(0.25, abs=0.05)
     assert manifest.has_ordinary_repeats
 
@@ -126,7 +126,7 @@ def test_rare_repeats_are_not_ordinary(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_manifest_that_does_not_say_has_no_ordinary_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    values = prepared(["one one one"] * 40).written()
+    values = prepared(["one one one"] * 40).to_json()
     del values["repeating_targets"]
     older = Manifest.model_validate(values | {"format": 5})
     assert older.repeating_targets is None and not older.has_ordinary_repeats

@@ -32,7 +32,7 @@ def split_as_prepared(pairs: list[Pair], config: DataConfig, normalize: Normaliz
 
 
 def plainly_split(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
-    """The same with lists and dictionaries, to compare with."""
+    """The same split with lists and dictionaries, as the expected result."""
     shuffled = list(pairs)
     random.Random(config.seed).shuffle(shuffled)
     by_source: dict[object, list[Pair]] = {}
@@ -67,7 +67,7 @@ CONFIGS = st.builds(
 
 
 def different(count: int) -> list[Pair]:
-    """Return pairs with sources all different."""
+    """Return pairs with distinct sources."""
     return [Pair(f"s {number}", f"t {number}") for number in range(count)]
 
 
@@ -83,8 +83,8 @@ def test_every_pair_is_in_one_split_and_by_source_no_source_in_two(pairs: list[P
     assert Counter(pair for split in splits.values() for pair in split) == Counter(pairs)
     assert all(splits.values())
     sources = {name: {ASCII_WORDS(pair.source) for pair in split} for name, split in splits.items()}
-    for one, other in itertools.combinations(SPLITS, 2):
-        assert config.split == "random" or not sources[one] & sources[other]
+    for first, second in itertools.combinations(SPLITS, 2):
+        assert config.split == "random" or not sources[first] & sources[second]
     assert splits == plainly_split(pairs, config, ASCII_WORDS)
 
 
@@ -108,7 +108,7 @@ def test_shares_of_different_sources_are_exact(
 
 
 def test_by_source_the_test_split_is_like_the_corpus() -> None:
-    """Sources with many translations come up in the test split as often as in the corpus, where they are half."""
+    """Sources with many translations are half of the corpus, and so half of the test split."""
     single = [Pair(f"single {number}", "t") for number in range(1000)]
     repeated = [Pair(f"repeated {group}", f"t {n}") for group in range(100) for n in range(10)]
     shares = []

@@ -1,4 +1,4 @@
-"""Arrays of ids, and random ones: lengths as in real sentences, ids as in a vocabulary, equal for equal seeds."""
+"""Token arrays, and random ones: realistic lengths, ids within the vocabulary, equal for equal seeds."""
 
 import numpy as np
 import pytest

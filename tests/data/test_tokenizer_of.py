@@ -20,14 +20,14 @@ LONGER = [(f"{source} again, {number}", f"{target} wieder, {number}") for number
 
 
 def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, Dataset]:
-    """Return a run that has a dataset, and that dataset; neither is trained on here."""
+    """Return an untrained run with a dataset, and the dataset."""
     config = DataConfig.model_validate(settings)
     dataset = prepare(write_tsv(f"{name}.tsv", small_pairs(count)), config, f"{name}-data")
     return create_run(name, Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files]), dataset
 
 
 def tokenizers_of(run: Run) -> TokenizerSource:
-    """Return the tokenizers of a run as the command line hands them over."""
+    """Return the tokenizers of a run as the command line passes them."""
     return TokenizerSource(run.name, run.folder, read_manifest(run.dataset_path).settings)
 
 
@@ -62,12 +62,12 @@ def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
 
 
 def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() -> None:
-    (run, _), (other, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
+    (run, _), (second_run, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
     file, config = write_tsv("other.tsv", LONGER), DataConfig(tokenizer="word", normalization="nfkc")
     twin = create_run("twin", Config(), [run.folder / "dataset.json", *run.tokenizer_files])
     for source, is_new in ((run, True), (run, False), (twin, False)):
         assert prepare(file, config, "other", tokenizer_source=tokenizers_of(source)).is_new == is_new
-    for source in (tokenizers_of(other), None):
+    for source in (tokenizers_of(second_run), None):
         with pytest.raises(ConflictError, match="tokenizers of run 'first' before"):
             prepare(file, config, "other", tokenizer_source=source)
     assert prepare(file, config, "other", overwrite=True).manifest.tokenizer_of is None

@@ -1,4 +1,4 @@
-"""Scores by source length: buckets that cover all lengths, and in each what sacrebleu says of its lines alone."""
+"""Scores by source length: buckets cover all lengths, and their scores equal those of sacrebleu on their lines."""
 
 from itertools import pairwise
 from random import Random
@@ -72,7 +72,7 @@ def test_the_scores_of_a_bucket_are_those_of_sacrebleu_on_its_lines_alone(
         for name, lines in systems.items():
             for metric in (sacrebleu.BLEU(tokenize=tokenization), sacrebleu.CHRF()):
                 expected = metric.corpus_score(lines[start::3], of_bucket)
-                found = bucket.scores.systems[name][expected.name]
-                assert found.score == pytest.approx(expected.score)
+                score = bucket.scores.systems[name][expected.name]
+                assert score.score == pytest.approx(expected.score)
                 assert bucket.scores.signatures[expected.name] == str(metric.get_signature())
-                assert found.ci is None and found.p_value is None
+                assert score.ci is None and score.p_value is None

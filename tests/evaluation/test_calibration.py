@@ -1,4 +1,4 @@
-"""Confidence: the fit, what is measured, its file in runs, exports, the service's answers and the report."""
+"""Confidence: fit, measurement, and the file in runs, exports, service answers and reports."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from conftest import nmt
 
 import nmt as package
 from nmt.errors import ConflictError, DataError, NotFoundError
-from nmt.evaluation.calibration import _fit, _reliability, _right
+from nmt.evaluation.calibration import _fit, _reliability, _right_words
 from nmt.reporting.facts import RunFacts
 from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
 from nmt.runs.directory import Run
@@ -24,11 +24,11 @@ def test_the_fit_finds_the_probabilities_of_what_it_is_fitted_to() -> None:
     features = random.normal(size=[20_000, 3]) * [1.0, 0.2, 3.0]
     wanted = np.array([0.5, 1.0, -2.0, 0.3])
     true = random.random(len(features)) < probability(wanted, features)
-    found = _fit(features, true)
-    np.testing.assert_allclose(found, wanted, atol=0.3)
-    measured = _reliability(probability(found, features), true)
+    weights = _fit(features, true)
+    np.testing.assert_allclose(weights, wanted, atol=0.3)
+    measured = _reliability(probability(weights, features), true)
     assert measured.error < 0.015 and measured.predicted == sorted(measured.predicted)
-    wrong = _reliability(probability(3 * found, features), true)
+    wrong = _reliability(probability(3 * weights, features), true)
     assert wrong.error > 3 * measured.error
 
 
@@ -39,8 +39,8 @@ def test_a_fit_to_one_outcome_and_a_few_sentences_is_finite() -> None:
 
 
 def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
-    assert _right("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
-    assert _right("", "ein") == []
+    assert _right_words("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
+    assert _right_words("", "ein") == []
 
 
 @pytest.mark.slow
@@ -105,21 +105,23 @@ def test_weights_of_the_same_name_do_not_inherit_the_confidence(project: Path, m
               "words": measured, "found": 0.1}  # fmt: skip
     newer = {"format": 2, "weights": read_checksum(run.weights_path(epoch)), **values}
     run.confidence_path.write_text(json.dumps(newer))
-    assert "Note: the confidence" not in nmt("translate", "--confidence", "im one", cwd=project).stderr
+    assert "Note: the confidence" not in nmt("translate", "--json", "im one", cwd=project).stderr
     nmt("export", "--to", "ctranslate2", cwd=project)
     assert RunFacts(run).calibration is not None
     weights = read_arrays(run.weights_path(epoch))
     save_weights(run, {name: -array for name, array in weights.items()}, epoch)
-    refused = nmt("translate", "--confidence", "im one", cwd=project, code=2).stderr
-    assert "fitted to other weights" in refused and "--calibrate" in refused
+    assert "confidence" not in json.loads(nmt("translate", "--json", "im one", cwd=project).stdout)["translations"][0]
+    with pytest.raises(ConflictError, match=r"fitted to other weights.*calibrate"):
+        read_calibration(run, epoch, read_checksum(run.weights_path(epoch)))
     assert RunFacts(run).calibration is None
     # The export has the weights that the confidence was fitted to, and says whose they are.
     exported = ["translate", "--export", "ctranslate2-float32", "im one"]
-    nmt(*exported, "--confidence", cwd=project)
+    [translation] = json.loads(nmt(*exported, "--json", cwd=project).stdout)["translations"]
+    assert "confidence" in translation
     refused = nmt(*exported, "--epoch", str(epoch), cwd=project, code=2).stderr
     assert "was made of other weights" in refused
     folder = "./checkpoints/base/exports/ctranslate2-float32"
     refused = nmt("translate", "--export", folder, "--epoch", "99", "im one", cwd=project, code=2).stderr
     assert "received --epoch 99" in refused
     run.confidence_path.write_text(json.dumps({"format": 1, **values}))
-    assert "Note: the confidence" in nmt("translate", "--confidence", "im one", cwd=project).stderr
+    assert "Note: the confidence" in nmt("translate", "--json", "im one", cwd=project).stderr

@@ -1,4 +1,4 @@
-"""Overlap with training, against a comparison of every sentence with every other."""
+"""Overlap with training equals the result of comparing all pairs of sentences."""
 
 from pathlib import Path
 
@@ -25,13 +25,13 @@ def test_no_source_of_a_split_by_source_was_trained_on_and_those_of_a_random_spl
         config = DataConfig(split=split, tokenizer=tokenizer, vocabulary_size=None)
         dataset = prepare(corpus, config, split)
         sources = dataset.text("test", "source").read_text().splitlines()
-        found = find_overlap(sources, dataset)
+        overlap = find_overlap(sources, dataset)
         train, test = (dataset.split(name).source for name in ("train", "test"))
         by_hand = [any(np.array_equal(sentence, ids) for ids in map(train.__getitem__, range(len(train))))
                    for sentence in map(test.__getitem__, range(len(test)))]  # fmt: skip
-        assert found.tolist() == by_hand
-        assert found.sum() == dataset.manifest.splits["test"].sources_in_training
-        assert found.any() == (expected is None)
+        assert overlap.tolist() == by_hand
+        assert overlap.sum() == dataset.manifest.splits["test"].sources_in_training
+        assert overlap.any() == (expected is None)
 
 
 def test_sentences_that_a_model_cannot_tell_apart_are_equal(folder: Path) -> None:
@@ -41,14 +41,14 @@ def test_sentences_that_a_model_cannot_tell_apart_are_equal(folder: Path) -> Non
     train = dataset.split("train").source
     tokenizer = dataset.tokenizers()[0]
     known = tokenizer.decode(next(train[n] for n in range(len(train)) if 1 not in train[n]))
-    found = find_overlap([known.upper() + "!", "neverseen one", "", "one neverseen never"], dataset)
-    assert found.tolist() == [True, True, False, False]
+    overlap = find_overlap([known.upper() + "!", "neverseen one", "", "one neverseen never"], dataset)
+    assert overlap.tolist() == [True, True, False, False]
 
 
 def test_what_a_run_started_from_was_trained_on_too(folder: Path) -> None:
 
     def make_run(name: str, pairs: list[tuple[str, str]], start_from: str | None) -> tuple[Run, str]:
-        """Return a run, and a source that it was trained on."""
+        """Return a run, and a source sentence from its training split."""
         dataset = prepare(write_pickle(folder / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
         config = Config.model_validate({"training": {"start_from": start_from}})
         held_out = {line for split in ("validation", "test") for line in dataset.text(split, "source").open()}

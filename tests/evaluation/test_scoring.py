@@ -1,4 +1,4 @@
-"""Scores, intervals and p-values against the command line of sacrebleu."""
+"""Scores, intervals and p-values equal those of the sacrebleu command line."""
 
 import json
 import re
@@ -22,7 +22,7 @@ MANY = 8
 
 
 def files(folder: Path, *texts: list[str]) -> list[str]:
-    """Write each list of lines to a file and return the paths."""
+    """Write lists of lines to files and return the paths."""
     paths = [folder / str(number) for number in range(len(texts))]
     for path, lines in zip(paths, texts, strict=True):
         path.write_text("".join(f"{line}\n" for line in lines))
@@ -42,14 +42,14 @@ def test_scores_and_signatures_are_those_of_the_command_sacrebleu(
     hypothesis, *paths = files(tmp_path, FIRST, *references)
     options = ["-lc", "--chrf-lowercase"] if lowercase else []
     expected = json.loads(sacrebleu(*paths, "-i", hypothesis, "-f", "json", *options))
-    found = score_systems({"a": FIRST}, references, ["bleu", "chrf", "ter"], "13a", 0, lowercase=lowercase)
-    assert found.sentences == 5
-    assert [*found.signatures] == (["BLEU lc", "chrF2 lc", "TER"] if lowercase else ["BLEU", "chrF2", "TER"])
-    for metric, name in zip(expected, found.signatures, strict=True):
-        assert found.systems["a"][name].score == pytest.approx(metric["score"], abs=5e-5)
-        assert found.signatures[name] == metric["signature"]
+    scored = score_systems({"a": FIRST}, references, ["bleu", "chrf", "ter"], "13a", 0, lowercase=lowercase)
+    assert scored.sentences == 5
+    assert [*scored.signatures] == (["BLEU lc", "chrF2 lc", "TER"] if lowercase else ["BLEU", "chrF2", "TER"])
+    for metric, name in zip(expected, scored.signatures, strict=True):
+        assert scored.systems["a"][name].score == pytest.approx(metric["score"], abs=5e-5)
+        assert scored.signatures[name] == metric["signature"]
         assert ("case:lc" in metric["signature"]) == (lowercase or name == "TER")
-        assert found.systems["a"][name].ci is None
+        assert scored.systems["a"][name].ci is None
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
@@ -58,13 +58,13 @@ def test_intervals_and_p_values_are_those_of_the_command_sacrebleu(lowercase: bo
     options = ["-lc", "--chrf-lowercase"] if lowercase else []
     table = sacrebleu(reference, "-i", first, second, "--paired-bs", "--paired-bs-n", "200", "-f", "latex", *options)
     expected = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)(?: \(p = ([\d.]+)\))?", table)
-    found = score_systems(
+    scored = score_systems(
         {"a": FIRST * MANY, "b": SECOND * MANY}, [REFERENCE * MANY], ["bleu", "chrf", "ter"], "13a", 200,
         lowercase=lowercase,
     )  # fmt: skip
-    assert "bs:200|seed:12345" in found.signatures["TER"]
-    assert all(signature in table for signature in found.signatures.values())
-    scores = [score for name in ("a", "b") for score in found.systems[name].values()]
+    assert "bs:200|seed:12345" in scored.signatures["TER"]
+    assert all(signature in table for signature in scored.signatures.values())
+    scores = [score for name in ("a", "b") for score in scored.systems[name].values()]
     for score, (value, mean, ci, p_value) in zip(scores, expected, strict=True):
         assert [f"{figure:.4f}" for figure in (score.score, score.mean, score.ci)] == [value, mean, ci]
         assert ("" if score.p_value is None else f"{score.p_value:.4f}") == p_value
@@ -82,17 +82,17 @@ def test_equal_systems_do_not_differ_and_one_sentence_is_not_tested() -> None:
 @given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=4))
 def test_any_text_can_be_scored(rows: list[tuple[str, str, str]]) -> None:
     first, second, references = map(list, zip(*rows, strict=True))
-    found = score_systems({"a": first, "b": second}, [references], list(METRICS), "13a", 20)
-    for score in (score for by_metric in found.systems.values() for score in by_metric.values()):
+    scored = score_systems({"a": first, "b": second}, [references], list(METRICS), "13a", 20)
+    for score in (score for by_metric in scored.systems.values() for score in by_metric.values()):
         assert score.score >= 0
         assert score.p_value is None or 0 < score.p_value <= 1
 
 
 def test_bootstrap_that_needs_too_much_memory_is_refused_with_what_fits() -> None:
     check_bootstrap_memory(1000, 30_000)
-    with pytest.raises(NmtError, match=r"--resamples \d+ or fewer") as refused:
+    with pytest.raises(NmtError, match=r"resamples=\d+ or fewer") as refused:
         check_bootstrap_memory(1000, 1_000_000)
-    fits = int(re.search(r"--resamples (\d+)", str(refused.value))[1])  # type: ignore[index]
+    fits = int(re.search(r"resamples=(\d+)", str(refused.value))[1])  # type: ignore[index]
     check_bootstrap_memory(fits, 1_000_000)
     with pytest.raises(NmtError):
         check_bootstrap_memory(fits + 1, 1_000_000)

@@ -1,4 +1,4 @@
-"""Stress test: variants are as described and always the same; what is copied, cut off or repeated is counted."""
+"""Stress test: variants are as described and reproducible; copied, cut-off and repeating translations are counted."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ PLACED = {
 def rows_of(
     translate: Callable[[str], str], sources: list[str] = SOURCES, *, finished: bool = True
 ) -> dict[str, StressRow]:
-    """Return the row of each variant of sources that are their own references."""
+    """Return the row of each variant for sources that are their own references."""
     variants = make_variants(sources, [sources])
     texts = [case.source for cases in variants.values() for case in cases]
     translated = {text: Translation(translate(text), [], finished, []) for text in texts}
@@ -117,10 +117,10 @@ def test_references_without_case_stay_without_it() -> None:
 def test_always_the_same_translation_keeps_little_and_limits_are_counted() -> None:
     known = {source: source for source in SOURCES}
     rows = rows_of(lambda text: known.get(text, "nothing at all"), finished=False)
-    others = [row for name, row in rows.items() if name not in ("plain", "typos")]  # a line may have no typing error
+    changed = [row for name, row in rows.items() if name not in ("plain", "typos")]  # a line may have no typing error
     assert rows["plain"].share == pytest.approx(100)
-    assert all(row.share < 5 for row in others if row.share is not None)
-    assert {row.copied for row in others} == {None, 0}
+    assert all(row.share < 5 for row in changed if row.share is not None)
+    assert {row.copied for row in changed} == {None, 0}
     assert all(row.cut_off == row.sentences for row in rows.values())
     worst = rows["upper"].worst
     assert worst is not None and worst.translation == "nothing at all"

@@ -1,4 +1,4 @@
-"""Test sets: the split that runs left out of training, files."""
+"""Test sets from test splits of datasets and from files."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ def test_runs_are_scored_on_the_test_split_that_they_left_out(folder: Path) -> N
     first = prepare(corpus, DataConfig(), "one")
     same = prepare(corpus, DataConfig(min_count=2), "again")
     different = prepare(corpus, DataConfig(seed=5), "other")
-    found = read_test_split({"a": first.manifest, "b": same.manifest})
-    assert found.sources == first.text("test", "source").read_text().splitlines()
-    assert found.references == [first.text("test", "target").read_text().splitlines()]
+    test_set = read_test_split({"a": first.manifest, "b": same.manifest})
+    assert test_set.sources == first.text("test", "source").read_text().splitlines()
+    assert test_set.references == [first.text("test", "target").read_text().splitlines()]
     with pytest.raises(ConflictError, match="test split of 'b'"):
         read_test_split({"a": first.manifest, "b": different.manifest})

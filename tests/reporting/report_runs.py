@@ -1,4 +1,4 @@
-"""Runs with records of any kind, and readers of the page, for the tests of the report."""
+"""Runs with all kinds of records, and a parser of pages, for tests of reports."""
 
 import re
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def sampled(epoch: int, step: int, translation: str, source: str = "a dog runs",
 
 
 def scored(names: Sequence[str], first: int, p_value: float = 0.01) -> Scores:
-    """Return scores of runs, each a point better than the one before it."""
+    """Return scores of runs, each one point better than the previous."""
     systems = {
         name: {"BLEU": Score(score=score, mean=score + 0.1, ci=1.5, p_value=p_value if score > first else None)}
         for score, name in enumerate(names, start=first)
@@ -93,7 +93,7 @@ def attention_map(source: str = "a dog runs", target: str = "ein hund") -> Atten
 
 
 class Page(HTMLParser):
-    """Elements and texts of a page."""
+    """Parser for the elements and texts of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

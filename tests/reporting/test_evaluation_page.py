@@ -1,4 +1,4 @@
-"""Reports of an evaluation: every sentence is shown as it is, on a page and in the terminal."""
+"""Evaluation reports show every sentence literally, on a page and in the terminal."""
 
 import io
 import re
@@ -21,7 +21,7 @@ NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028
 
 
 def small_evaluation(*, known: list[int]) -> Evaluation:
-    """Return the evaluation of two files of translations, where a training split has some of the sentences."""
+    """Return the evaluation of two files of translations; some sentences are in a training split."""
     for name, lines in {"a|b": NASTY, "c": NASTY, "base": NASTY, "their|s<b>": ["x", "y", "z"]}.items():
         Path(name).write_text("".join(f"{line}\n" for line in lines))
     overlap = TrainingOverlap(checked={"d": len(known)}, unchecked=[], numbers=known)
@@ -38,7 +38,7 @@ def terminal_report(record: EvaluationRecord, width: int) -> str:
 
 
 def rows_of(page: str) -> list[list[str]]:
-    """Return the texts of the cells of all rows."""
+    """Return the cell texts of all rows."""
     rows = []
     for row in re.findall("<tr[ >].*?</tr>", page, re.DOTALL):
         cells = re.findall("<t[hd][^>]*>.*?</t[hd]>", row, re.DOTALL)

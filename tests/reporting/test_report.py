@@ -1,4 +1,4 @@
-"""``nmt report``: numbers of the metrics file in the page, hostile texts, no foreign address, size."""
+"""``nmt report``: numbers from the metrics file, hostile texts, no external addresses, and the size of the page."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page in headless Chromium, from a file, and with scores and attention that were computed."""
+"""The report in headless Chromium, opened from a file, and with computed scores and attention maps."""
 
 import contextlib
 from pathlib import Path
@@ -20,7 +20,7 @@ HOSTILE = "</script><img src=//example.org/x onerror=\"document.title='run'\">"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The comparison of two runs, one with hostile samples, with long names and sentences."""
+    """The comparison of two runs with long names and sentences; one has hostile samples."""
     folder = tmp_path_factory.mktemp("report")
     unpack(folder)
     with contextlib.chdir(folder):

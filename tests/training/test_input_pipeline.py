@@ -10,7 +10,7 @@ from tiny_runs import tiny
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.augmentation import augmented
+from nmt.data.augmentation import augment_split
 from nmt.data.prepare import prepare
 from nmt.data.token_arrays import Split, generate_split
 from nmt.training.input_pipeline import InputPipeline
@@ -66,8 +66,8 @@ def test_an_epoch_samples_subwords_then_draws_variants_even_of_batches_in_the_sa
     def rows(split: Split) -> list[list[int]]:
         return [split.source[index].tolist() for index in range(len(split))]
 
-    first, second, sampled = pipeline.split(1), pipeline.split(2), dataset.resampled(1, 2)
-    expected = augmented(sampled, tokenizers, {"join": 0.5}, 1, 2)
+    first, second, sampled = pipeline.split(1), pipeline.split(2), dataset.resample_subwords(1, 2)
+    expected = augment_split(sampled, tokenizers, {"join": 0.5}, 1, 2)
     assert rows(again.split(2)) == rows(second) == rows(expected)
     texts = [[tokenizers[0].decode(row) for row in rows(split)] for split in (sampled, first, second)]
     joined = [[text != before for text, before in zip(drawn, texts[0], strict=True)] for drawn in texts[1:]]

@@ -156,7 +156,7 @@ def _why_size(manifest: "Manifest") -> str:
 
 def _about_tokenizers(manifest: "Manifest", run: str) -> Iterator[str]:
     """Yield the settings of a run's tokenizers, and a note if the run translates between other languages."""
-    from nmt.data.languages import differ
+    from nmt.data.languages import languages_differ
     from nmt.data.manifest import read_manifest
     from nmt.data.prepare import TOKENIZER_KEYS
     from nmt.runs.directory import find_run
@@ -164,7 +164,7 @@ def _about_tokenizers(manifest: "Manifest", run: str) -> Iterator[str]:
     in_force = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in TOKENIZER_KEYS)
     yield f"Tokenizers of run {manifest.tokenizer_of}, with the settings that they were fitted with: {in_force}"
     before, now = read_manifest(find_run(run).dataset_path).languages, manifest.languages
-    if differ(before, now):
+    if languages_differ(before, now):
         yield (
             f"Note: this dataset is {' to '.join(now.values())}, and run {run} translates "
             f"{' to '.join(before.values())}. If that is not intended, exchange the files or columns, or correct "

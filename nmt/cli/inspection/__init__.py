@@ -1,1 +1,1 @@
-"""Commands that show runs, models and data."""
+"""Commands that show runs, models and tokens."""

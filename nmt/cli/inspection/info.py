@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
 STAGES = ("embedding", "source", "encoder", "first_state", "target", "decoder")
-"""First words of the names of weights, in the order of the data's way through a model."""
+"""First words of weight names, in the order in which data passes through a model."""
 
 
 def info(
@@ -28,8 +28,8 @@ def info(
 ) -> None:
     """Describe a run: model, dataset, epochs and configuration.
 
-    The model is listed by layer and sublayer: parameters and the shapes of matrices. With --config, describes the model
-    that training on data.dataset would make.
+    The table of the model shows parameters and matrix shapes by layer and sublayer. With --config, nmt describes the
+    model that training on data.dataset would create.
 
     Examples:
         nmt info
@@ -38,12 +38,12 @@ def info(
     """
     if config is None and overrides:
         raise NmtError(
-            "--set is for the model of a configuration; received it without --config. Add --config FILE, or leave "
+            "--set changes the model of a configuration; received it without --config. Add --config FILE, or leave "
             "it out."
         )
     if config is not None and run is not None:
         raise NmtError(
-            f"A description is that of a run or of a configuration; received --run {run} and --config {config}. Leave "
+            f"nmt info describes either a run or a configuration; received --run {run} and --config {config}. Leave "
             "one of them out."
         )
     from nmt.cli.commands.prepare import describe
@@ -67,7 +67,7 @@ def info(
         "dataset": dataset, "corpora": manifest.pairs_by_corpus, "vocabulary": manifest.vocabulary,
         "weights": _count(shapes), "shapes": shapes, "configuration": settings.model_dump(mode="json"),
     }  # fmt: skip
-    lines = [heading, f"Model: {settings.model.description}", "", table(shapes)]
+    lines = [heading, f"Model: {settings.model.description}", "", weights_table(shapes)]
     if chosen is not None:
         progress, words = _progress(chosen, settings)
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
@@ -79,11 +79,11 @@ def info(
 
 
 def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
-    """Return the number of epochs, the best validation and the average of a run, None without one; and in words."""
+    """Return the epochs, the best validation and the average of a run (None if missing), as values and as lines."""
     from nmt.runs.metrics import best_of, in_words, weights_id, weights_in_words
 
-    def scores(found: Any) -> dict[str, Any]:
-        return {"loss": found.validation_loss, "accuracy": found.validation_accuracy}
+    def scores(record: Any) -> dict[str, Any]:
+        return {"loss": record.validation_loss, "accuracy": record.validation_accuracy}
 
     epochs, best, mean = len(run.epochs()), best_of(run.validations(), config.training.best_by), run.average()
     values = {
@@ -101,7 +101,7 @@ def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
 
 
 def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
-    """Return the shapes of weights by name: from the file of a run's weights; without such a file from the model."""
+    """Return the shapes of weights by name, from the run's weights file, or from the model if there is no such file."""
     from nmt.runs.weights import choose_epoch
     from nmt.storage.arrays import read_shapes
 
@@ -113,19 +113,19 @@ def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) 
     return weight_shapes(config.model, vocabulary["source"], vocabulary["target"])
 
 
-def _place(name: str) -> tuple[int, list[int | str]]:
-    """Return what sorts names of weights: the data's way through the model, then letters and numbers."""
+def _sort_key(name: str) -> tuple[int, list[int | str]]:
+    """Return the key that sorts weight names: by the data's order in the model, then by letters and numbers."""
     stage = next((number for number, word in enumerate(STAGES) if name.startswith(word)), len(STAGES))
     return stage, [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.replace("self_", ""))]
 
 
-def table(shapes: dict[str, list[int]]) -> str:
-    """Return the weights of a model as a table: layers with their sublayers, parameters, matrices; and their total.
+def weights_table(shapes: dict[str, list[int]]) -> str:
+    """Return a table of a model's weights: parameters and matrices of layers and sublayers, and the total.
 
-    Of equal layers the first is shown with its sublayers.
+    For equal layers, only the first is shown with its sublayers.
     """
     layers: dict[str, dict[str, dict[str, list[int]]]] = {}
-    for path, shape in sorted(shapes.items(), key=lambda item: _place(item[0])):
+    for path, shape in sorted(shapes.items(), key=lambda item: _sort_key(item[0])):
         layer, *within, name = path.split("/")
         sublayer = within[0] if within else ""
         layers.setdefault(layer, {}).setdefault(sublayer, {})["/".join([*within[1:], name])] = shape
@@ -141,7 +141,9 @@ def table(shapes: dict[str, list[int]]) -> str:
     weights = _count(shapes)
     rows.append(("all", f"{weights:,}", f"{weights * 4 / 2**20:,.1f} MiB in float32"))
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return "\n".join(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {what}".rstrip() for name, count, what in rows)
+    return "\n".join(
+        f"{name:<{widths[0]}}  {count:>{widths[1]}}  {matrices}".rstrip() for name, count, matrices in rows
+    )
 
 
 def _count(shapes: dict[str, list[int]]) -> int:
@@ -149,6 +151,6 @@ def _count(shapes: dict[str, list[int]]) -> int:
 
 
 def _matrices(shapes: dict[str, list[int]]) -> str:
-    """Return the matrices of a part by name; its vectors if it has none."""
+    """Return names and shapes of a part's matrices, or of its vectors if it has no matrices."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) > 1} or shapes
     return ", ".join(f"{name.removesuffix('/kernel')} {shape}" for name, shape in matrices.items())

@@ -1,4 +1,4 @@
-"""``nmt report``: a page about runs."""
+"""``nmt report``: HTML report of runs."""
 
 import contextlib
 from pathlib import Path
@@ -21,25 +21,25 @@ def report(
         list[str] | None,
         typer.Option(help="Show the attention of this sentence. Repeatable. Default: the first sample sentences."),
     ] = None,
-    no_scores: Annotated[bool, typer.Option("--no-scores", help="Leave out scores of the test split.")] = False,
-    no_attention: Annotated[bool, typer.Option("--no-attention", help="Leave out attention.")] = False,
+    no_scores: Annotated[bool, typer.Option("--no-scores", help="Leave out scores on the test split.")] = False,
+    no_attention: Annotated[bool, typer.Option("--no-attention", help="Leave out attention maps.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="File to write. Default: report.html in the folder of the run, of several runs comparison.html in "
-            "that of the first. An earlier report is replaced.",
+            help="File to write. Default: report.html in the folder of the run, or comparison.html in the folder of "
+            "the first run for several runs. An earlier report is replaced.",
         ),
     ] = None,
 ) -> None:
-    """Write a page about a run, or about several compared.
+    """Write an HTML report of a run, or a comparison of several runs.
 
-    The page is one file, which fetches nothing: curves, scores, samples from epoch to epoch, attention, configuration,
-    data, machine and versions. Scores are those of nmt evaluate, with the run's settings of decoding; several runs are
-    tested against the first.
+    The report is one file without external resources: curves, scores, samples by epoch, attention, configuration, data,
+    machine and versions. Scores are computed as by nmt evaluate, with the run's decoding settings. Several runs are
+    compared with the first.
 
-    Prints the path of the page. Without scores and attention, it is there at once.
+    nmt prints the path of the report. Without scores and attention, it takes a moment.
 
     Examples:
         nmt report
@@ -49,8 +49,8 @@ def report(
     """
     if no_attention and sentence:
         raise NmtError(
-            f"--sentence {sentence[0][:60]!r} has no effect with --no-attention: it chooses what attention is shown "
-            "of. Leave one of them out."
+            f"--sentence {sentence[0][:60]!r} has no effect with --no-attention: it chooses a sentence for attention "
+            "maps. Leave one of them out."
         )
     from nmt.runs.directory import find_run
 

@@ -1,4 +1,4 @@
-"""``nmt runs``: table of all runs, and in what they differ."""
+"""``nmt runs``: table of all runs and their differences."""
 
 import datetime
 import json
@@ -17,22 +17,20 @@ if TYPE_CHECKING:
 
 HEADINGS = ("run", "state", "epochs", "best", "time", "size", "trained")
 IN_THE_TABLE = {"data.dataset", "model.architecture", "training.epochs"}
-"""Keys of the configuration that the table shows anyway."""
+"""Configuration keys that the table shows in any case."""
 
 
 def runs(
     sort: Annotated[
         Literal["name", "date", "score"],
-        typer.Option(
-            metavar="ORDER", help="name; date: the latest first; or score: the best first within a dataset and measure."
-        ),
+        typer.Option(metavar="ORDER", help="name; date: latest first; or score: best first, by dataset and metric."),
     ] = "name",
     as_json: JsonOption = False,
 ) -> None:
-    """List all runs: how far they came, how good they are, what differs.
+    """List all runs with their progress, scores and differences.
 
-    A run has a row with its state, epochs, best validation, training time, size on disk and date. Below stand dataset,
-    model, and the keys of the configuration in which the listed runs differ from each other.
+    Each row has the state, epochs, best validation, training time, size on disk and date of a run. The list below has
+    dataset, model, and the configuration keys in which the listed runs differ.
 
     Examples:
         nmt runs
@@ -45,22 +43,22 @@ def runs(
 
     folders = run_folders()
     if not folders:
-        find_run(None)  # says what to do
-    found = in_order([overview(run, read_manifest) for run in folders], sort)
-    differing = differences({shown.name: shown.config for shown in found})
+        find_run(None)  # raises an error with the remedy
+    overviews = in_order([overview(run, read_manifest) for run in folders], sort)
+    differing = differences({shown.name: shown.config for shown in overviews})
     if as_json:
-        rows = [json_of(shown, differing[shown.name]) for shown in found]
+        rows = [json_of(shown, differing[shown.name]) for shown in overviews]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
-    for table in tables(found, differing):
+    for table in run_tables(overviews, differing):
         console.print(table)
 
 
-def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any]]) -> "tuple[Table, Table]":
-    """Return the table of the runs, and that of what each is and differs in."""
+def run_tables(overviews: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any]]) -> "tuple[Table, Table]":
+    """Return a table of the runs' states and scores, and a table of their datasets, models and differences."""
     from rich.table import Table
 
     from nmt.reporting.facts import duration
@@ -70,7 +68,7 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
     for heading in HEADINGS:
         states.add_column(heading, overflow="fold")
     about.add_row("")
-    for shown in found:
+    for shown in overviews:
         config, count = shown.config, shown.weights
         weights = "" if count is None else f" of {f'{count / 1e6:.1f} M' if count >= 1e6 else f'{count:,}'} weights"
         states.add_row(
@@ -81,8 +79,11 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
             f"{datetime.datetime.fromtimestamp(shown.trained):%Y-%m-%d}",
         )  # fmt: skip
         model = f"{shown.dataset or 'unknown dataset'}: {config.model.architecture}{weights}" if config else ""
-        others = ((key, value) for key, value in differing[shown.name].items() if key not in IN_THE_TABLE)
-        own = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in others]
+        own = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in differing[shown.name].items()
+            if key not in IN_THE_TABLE
+        ]
         about.add_row(shown.name, ", ".join([model or "configuration unreadable", *own]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")

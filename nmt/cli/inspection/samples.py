@@ -1,4 +1,4 @@
-"""``nmt samples``: translations of the sample sentences at each validation."""
+"""``nmt samples``: translations of the sample sentences after each validation."""
 
 import typer
 
@@ -7,9 +7,9 @@ from nmt.errors import NotFoundError
 
 
 def samples(run: RunOption = None) -> None:
-    """Show how translations of sample sentences changed in training.
+    """Show how the translations of sample sentences changed during training.
 
-    The sentences are the first of the validation split. The setting training.samples is their number.
+    The sample sentences are the first of the validation split; training.samples is their number.
 
     Examples:
         nmt samples
@@ -22,7 +22,7 @@ def samples(run: RunOption = None) -> None:
     sentences = sample_stages(chosen.metrics())
     if not sentences:
         raise NotFoundError(
-            f"Run {chosen.name!r} has no sample translations. Training makes them at each validation if "
+            f"Run {chosen.name!r} has no sample translations. Training saves them at each validation if "
             "training.samples is not 0. Train another run with --set training.samples=3"
         )
     for (number, source, reference), stages in sentences.items():

@@ -1,4 +1,4 @@
-"""``nmt tokens``: pieces and ids of sentences, as a model reads them."""
+"""``nmt tokens``: pieces and ids of sentences as the model reads them."""
 
 import json
 import sys
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 def tokens(
     sentences: Annotated[
-        list[str] | None, typer.Argument(metavar="SENTENCE", help="Sentences. Default: standard input, by line.")
+        list[str] | None, typer.Argument(metavar="SENTENCE", help="Sentences. Default: the lines of standard input.")
     ] = None,
     run: RunOption = None,
     dataset: Annotated[
         str | None,
         typer.Option(
-            help="Take the tokenizers of a dataset in data/, without bos and eos. Default: those of the run, or of the "
-            "dataset prepared last if there is no run."
+            help="Use the tokenizers of a dataset in data/, without bos and eos. Default: tokenizers of the run, or "
+            "of the dataset prepared last if there is no run."
         ),
     ] = None,
     side: Annotated[
-        Literal["source", "target"], typer.Option(metavar="SIDE", help="Read sentences as source or as target.")
+        Literal["source", "target"], typer.Option(metavar="SIDE", help="Read sentences as source or target.")
     ] = "source",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the tokens of sentences: pieces and ids, as the model reads them.
+    """Show the pieces and ids of sentences as the model reads them.
 
-    A piece shows a space as ▁. Unknown words and the bytes of rare characters are marked. On a terminal ids stand below
-    pieces; elsewhere a line has the pieces of a sentence, a TAB and the ids. Sentences longer than the model reads, or
-    than training did, are reported on standard error.
+    Pieces show spaces as ▁. Unknown words and bytes of rare characters are marked. On a terminal, ids are below pieces;
+    otherwise a line has the pieces of a sentence, a TAB and the ids. Sentences beyond the length limits of the model or
+    of training are reported on standard error.
 
     Examples:
         nmt tokens "im thirsty"
@@ -54,7 +54,7 @@ def tokens(
             f"Tokenizers come from a run or from a dataset; received --run {run} and --dataset {dataset}. Leave one "
             "of them out."
         )
-    limit = None  # most tokens that the model reads, with bos and eos
+    limit = None  # largest number of tokens that the model reads, with bos and eos
     before, after = [], []
     if dataset is not None or (run is None and not any(RUNS.glob("*/config.yaml"))):
         prepared = find_dataset(dataset)
@@ -82,7 +82,7 @@ def tokens(
 
 
 def _show(row: "list[Token]") -> None:
-    """Print a sentence: on a terminal in columns of piece, id and mark, elsewhere as a line."""
+    """Print the tokens of a sentence: on a terminal as columns of piece, id and mark, otherwise as a line."""
     if not sys.stdout.isatty():
         typer.echo(f"{' '.join(printable(token.piece) for token in row)}\t{' '.join(str(token.id) for token in row)}")
         return
@@ -96,14 +96,14 @@ def _show(row: "list[Token]") -> None:
 
 
 def _warnings(row: "list[Token]", words: int, limit: int | None, longest: int | None) -> list[str]:
-    """Return what a person should know of a sentence: unknown pieces, and lengths beyond a limit."""
-    found = []
+    """Return warnings about a sentence: unknown pieces, and lengths beyond a limit."""
+    warnings = []
     if unknown := [token.piece for token in row if token.kind == "unknown"]:
-        found.append(f"unknown to the tokenizer: {', '.join(unknown)}")
+        warnings.append(f"unknown to the tokenizer: {', '.join(unknown)}")
     if not words:
-        found.append("no tokens are left after normalization")
+        warnings.append("no tokens are left after normalization")
     if limit is not None and len(row) > limit:
-        found.append(f"{counted(len(row), 'token')} with <s> and </s>; the model reads at most {limit}")
+        warnings.append(f"{counted(len(row), 'token')} with <s> and </s>; the model reads at most {limit}")
     if longest is not None and words > longest:
-        found.append(f"{counted(words, 'token')}; training leaves out pairs of more than data.max_tokens={longest}")
-    return found
+        warnings.append(f"{counted(words, 'token')}; training leaves out pairs of more than data.max_tokens={longest}")
+    return warnings
