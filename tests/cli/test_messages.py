@@ -82,7 +82,7 @@ $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no exp
 $ nmt export --to ctranslate2
 $ nmt translate --export ctranslate2-float32 --set decoding.precision=bfloat16 'im thirsty'
 => --set decoding.precision=bfloat16 is for TensorFlow
-$ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
+$ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder with a complete model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
 $ nmt export --to ctranslate2 --epoch 1
 $ nmt translate --export ctranslate2-float32 --epoch 2 'im thirsty'  => received --epoch 2
