@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from nmt.data.languages import language_name
-from nmt.documents.formats import supported
+from nmt.documents.formats import supported_suffixes
 from nmt.errors import NmtError
 from nmt.serving.guard import Access, Guard, digest
 from nmt.serving.protocol import (
@@ -167,7 +167,7 @@ def _add_state(app: FastAPI, service: Service, access: Access) -> None:
         return {
             "apiKeys": has_keys, "keyRequired": has_keys, "charLimit": service.settings.max_characters,
             "alternativesLimit": service.settings.max_alternatives, "filesTranslation": True,
-            "supportedFilesFormat": supported(), "suggestions": False, "frontendTimeout": 500,
+            "supportedFilesFormat": supported_suffixes(), "suggestions": False, "frontendTimeout": 500,
             "language": {
                 "source": {"code": AUTO, "name": "Auto Detect"},
                 "target": {"code": target, "name": language_name(target)},

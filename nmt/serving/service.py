@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
 from nmt.decoding.translation import CrossAttention, Translation
-from nmt.documents.formats import suffix_of, supported
+from nmt.documents.formats import suffix_of, supported_suffixes
 from nmt.documents.html import Markup
-from nmt.documents.isolation import read_apart, render_apart
+from nmt.documents.isolation import read_isolated, render_isolated
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
@@ -230,18 +230,18 @@ class Service:
         Raises:
             RequestError: for a format, a language or a length that the service has not, and for a damaged document.
         """
-        if (suffix := suffix_of(name)) not in supported():
-            formats = f"Send one of {', '.join(supported())}."
-            raise RequestError(400, "Invalid request: file format not supported", formats)
+        if (suffix := suffix_of(name)) not in supported_suffixes():
+            formats = f"Send one of {', '.join(supported_suffixes())}."
+            raise RequestError(400, "Invalid request: file format not supported_suffixes", formats)
         try:
-            texts, characters = await self._read(read_apart, name, content, self.settings.max_characters)
+            texts, characters = await self._read(read_isolated, name, content, self.settings.max_characters)
             self._check_length(characters)
             self.metrics.characters.inc(sum(map(len, texts)))
             pairs, _ = await self._pairs(["\n".join(texts)], request.source, request.target)
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
             found = await self._find([document], USUAL, 0, request.glossary)
             translations = await self._prepare(document.render, found[0], 0)
-            translated = await self._read(render_apart, name, content, translations)
+            translated = await self._read(render_isolated, name, content, translations)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
         result = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
@@ -264,7 +264,7 @@ class Service:
         served = f"The service translates {', '.join(f'{pair.source} to {pair.target}' for pair in self._models)}."
         for code in (target,) if source == AUTO else (source, target):
             if code not in names:
-                raise RequestError(400, f"{code[:50]} is not supported", served)
+                raise RequestError(400, f"{code[:50]} is not supported_suffixes", served)
         sources = [pair.source for pair in self._models if pair.target == target and source in (pair.source, AUTO)]
         if not sources:
             origin = "" if source == AUTO else f" from {names[source]} ({source})"

@@ -508,7 +508,7 @@ $ nmt translate --input absent.html --output out.html  => There is no document '
 $ printf '\377' > latin.srt
 $ nmt translate --input latin.srt --output out.srt  => latin.srt, line 1 is not UTF-8
 $ printf PK > forged.docx
-$ nmt translate --input forged.docx --output out.docx  => forged.docx is no document of Word
+$ nmt translate --input forged.docx --output out.docx  => forged.docx is not a Word document
 $ nmt translate --n-best 2 'im thirsty'  => --n-best 2 needs a beam of at least 2
 $ nmt translate --set decoding.precision=int8 'im thirsty'  => decoding.precision must be 'auto', 'float32'
 $ nmt translate --precision int8 'im thirsty'  => Did you mean --set decoding.precision=int8?

@@ -106,7 +106,7 @@ def test_a_document_is_translated_as_by_libretranslate(service: RunningService) 
     ("name", "content", "values", "words"),
     [
         ("a.exe", b"a", {}, "Invalid request: file format not supported. Send one of .html, "),
-        ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is no document of Word"),
+        ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is not a Word document"),
         ("a.html", b"a" * 2_001, {}, "Invalid request: request (2001) exceeds text limit (2000)"),
         ("a.html", b"a", {"target": "zz"}, "zz is not supported. "),
         ("a.html", b"a", {"source": ""}, "Invalid request: missing source parameter. "),
