@@ -98,10 +98,10 @@ $ nmt serve base base --port 0  => Two models translate en to de
 & listen 24573
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
-$ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
+$ nmt serve --host 'no address'  => --host 'no address' is not an address of this machine
 $ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
-$ nmt serve --trust-proxy proxy  => --trust-proxy 'proxy' is no address
+$ nmt serve --trust-proxy proxy  => --trust-proxy 'proxy' is not an address
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
