@@ -37,7 +37,7 @@ from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.pair_scores import pair_scorer
-from nmt.errors import ConflictError, NmtError, NotFoundError
+from nmt.errors import ConflictError, NmtError, NotFoundError, counted
 from nmt.interface import public
 from nmt.message import Argument
 from nmt.recipes.resolve import Request, resolve
@@ -270,7 +270,7 @@ def _find(files: Files, argument: str) -> list[TextFile]:
     if len(names) > MOST_FILES:
         raise NmtError(
             Argument(argument),
-            f" received {len(names)} files: {', '.join(names)}. A corpus is one file of pairs, or two files "
+            f" received {counted(len(names), 'file')}: {', '.join(names)}. A corpus is one file of pairs, or two files "
             "with a side each. Join the files of a side first, for example with cat.",
         )
     return [find_text_file(name, [DATASETS]) for name in names]

@@ -3,7 +3,9 @@
 A message names what was received (file, line, value), then the rule, then the remedy.
 """
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def printable(text: str) -> str:
@@ -23,8 +25,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def file_for_folder(path: Path) -> str | None:
+    """Return in words that a file stands where ``path`` needs a folder; None if none does."""
+    file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+    if file is None:
+        return None
+    return f"{path} cannot be used: {file} is a file, and has to be a folder. Move it away, then repeat the command."
+
+
 def unusable(error: OSError) -> str:
     """Return in words that the system refuses a file."""
+    if needs_folder := file_for_folder(Path(os.fsdecode(error.filename))):
+        return needs_folder
     return f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
 
 

@@ -25,7 +25,7 @@ from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConflictError, NmtError, counted
 from nmt.evaluation.evaluate import find_system
 from nmt.interface import public
 from nmt.message import Argument, Message, Report
@@ -169,7 +169,7 @@ def _write(
         output.check_unchanged()
         _begin(folder, made_with, path, overwrite=overwrite)
         if done := sum(part.exists() for part in parts):
-            note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
+            note(f"{min(done * BLOCK, lines):,} of {counted(lines, 'line')} were translated before")
         items, running = numbered_lines(task.file), deque[Future[int]]()
         # One block is cut into tokens while another is translated.
         pool = ThreadPoolExecutor(2, "synthesize")

@@ -1,9 +1,9 @@
 """Finds the patterns and the text functions of the package, and says which are slow on adversarial texts.
 
-``python tests/linear_time.py KIND`` (see ``SUBJECTS``) prints a line of JSON for each subject: its name, the number
-of its texts, and the beginning of the first that took more than ``MOST_SECONDS`` of processor time; null if none did.
-Each subject runs in a process of its own, which the system ends when that time is over: the interpreter itself cannot
-interrupt a pattern.
+``python tests/linear_time.py KIND ...`` (see ``SUBJECTS``) prints a line of JSON for each subject: its kind and its
+``Result``, with the first text that took more than ``MOST_SECONDS`` of processor time. The patterns that functions
+build come before.
+Subjects run in a process that the system ends when that time is over: the interpreter cannot interrupt a pattern.
 """
 
 import ast
@@ -24,6 +24,7 @@ import types
 import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,12 +33,11 @@ from adversarial_text import LENGTH, MARKS, PatternTexts, mixtures
 import nmt
 
 MOST_SECONDS = 2.0
-SHORT, MIDDLE = 5_000, 20_000
-"""Characters of the first texts of fragments, and of the second if those take more than ``SUSPECT_SECONDS``. If both
-take so long that a text of ``LENGTH`` may be slow, it is tried too."""
-BUDGET = 0.5
+SHORT, MIDDLE = 2_000, 8_000
+"""Characters of the first texts of fragments, and of the second if the first take long for their length. If both take
+so long that a text of ``LENGTH`` may be slow, it is tried too."""
+BUDGET = 0.05
 """Seconds of processor time for pairs of fragments: a function that takes long in linear time is tried with fewer."""
-SUSPECT_SECONDS = MOST_SECONDS / (LENGTH / SHORT) ** 2
 PACKAGE = Path(nmt.__file__).parent
 AT_ONE_PLACE = {"match", "fullmatch"}
 METHODS = AT_ONE_PLACE | {"search", "finditer", "findall", "sub", "subn", "split"}
@@ -235,6 +235,8 @@ def parts_of_translation() -> Iterator[Subject]:
 
         def sampled(text: str, tokenizer: Any = tokenizer) -> None:
             tokenizer.sample([text], 0)
+
+        def shown(text: str, tokenizer: Any = tokenizer) -> None:
             tokens_of(tokenizer, text)
 
         def read(text: str, reader: Reader = reader) -> None:
@@ -249,7 +251,10 @@ def parts_of_translation() -> Iterator[Subject]:
             Path("glossary.tsv").write_text(f"man\tdog\n{text}\tdog", errors="replace")
             read_glossary("glossary.tsv", tokenizer)
 
-        for function in (tokenized, sampled, read, segmented, glossary_file):
+        functions: list[Function] = [tokenized, sampled, shown]
+        if kind == "unigram":  # the others ask any tokenizer for the same, and take long
+            functions += [read, segmented, glossary_file]
+        for function in functions:
             yield Subject(f"{function.__name__} by {kind}", function, [], FRAGMENTS)
     for language in ("de", "zh", "ar", "hi", "tr"):
         yield Subject(f"sentences in {language}", _with(sentences_of, [language]), [], FRAGMENTS)
@@ -281,7 +286,8 @@ def document_subjects() -> Iterator[Subject]:
     from nmt.documents.formats import FORMATS, read_document, translate_texts
     from nmt.documents.html import Markup
 
-    for suffix in FORMATS:
+    tried = set[object]()
+    for suffix, reader in FORMATS.items():
 
         def read(text: str, suffix: str = suffix) -> None:
             content = text.encode("utf-8", "replace")
@@ -292,7 +298,9 @@ def document_subjects() -> Iterator[Subject]:
         def read_within(text: str, suffix: str = suffix) -> None:
             read(BEGINNINGS.get(suffix, "") + text, suffix)
 
-        yield Subject(f"reader of {suffix}", read, [], IN_DOCUMENTS)
+        if reader not in tried:
+            tried.add(reader)
+            yield Subject(f"reader of {suffix}", read, [], IN_DOCUMENTS)
         if suffix in BEGINNINGS:
             yield Subject(f"reader of {suffix}, in a cue", read_within, [], IN_DOCUMENTS)
     yield Subject("Markup", lambda text: Markup(text).render([]), [], IN_DOCUMENTS)
@@ -311,13 +319,15 @@ def in_word(text: str) -> bytes:
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
     body = kept if "<w:p>" in kept else f"<w:p>{kept if '<w:r>' in kept else f'<w:r><w:t>{kept}</w:t></w:r>'}</w:p>"
-    whole = f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
-    with contextlib.suppress(etree.XMLSyntaxError):
-        etree.fromstring(whole)
+    before, after = f'<w:document xmlns:w="{space}"><w:body>', "</w:body></w:document>"
+    try:
+        etree.fromstring(before + body + after)
+    except etree.XMLSyntaxError:
+        body = f"<w:p><w:r><w:t>{escape(kept)}</w:t></w:r></w:p>"
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(_WORD_FILE.getvalue())) as original, zipfile.ZipFile(target, "w") as file:
         for name in original.namelist():
-            file.writestr(name, whole if name == "word/document.xml" else original.read(name))
+            file.writestr(name, before + body + after if name == "word/document.xml" else original.read(name))
     return target.getvalue()
 
 
@@ -330,39 +340,68 @@ SUBJECTS = {
 # --- the trial
 
 
-def first_slow(subject: Subject) -> tuple[int, str | None]:
-    """Return the number of texts that a subject was tried with, and the beginning of the first that is slow."""
-    shown = mmap.mmap(-1, 256)
-    child = os.fork()
-    if not child:
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        code = 1
-        try:
-            _try_all(subject, shown)
-            code = 0
-        finally:
-            os._exit(code)
-    status = os.waitpid(child, 0)[1]
-    count, _, text = shown.read().partition(b" ")
-    text = text.rstrip(b"\0")
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
-        return int(count), text.decode("utf-8", "replace")
-    if status:
-        raise RuntimeError(f"{subject.name} ended with status {status} at the text {text!r}")
-    return int(count), None
+class Result(NamedTuple):
+    """How a subject answered."""
+
+    name: str
+    texts: int
+    """Number of texts that it was tried with."""
+    seconds: float
+    """Processor time of all of them."""
+    slow: str | None = None
+    """Beginning and end of the first text that took too long."""
 
 
-def _try_all(subject: Subject, shown: mmap.mmap) -> None:
-    """Try all texts, the one in turn written to the shared memory; the system ends this process at a slow one."""
+def trials(subjects: Iterable[Subject], most: float = MOST_SECONDS) -> Iterator[Result]:
+    """Yield how each subject answers within ``most`` seconds.
+
+    A process of its own tries them in turn, and another goes on after a slow one.
+    """
+    waiting = deque(subjects)
+    shown = mmap.mmap(-1, 256)  # the number of texts, and the one in turn
+    while waiting:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            _try_all(waiting, most, shown, writing)
+        os.close(writing)
+        with os.fdopen(reading) as answers:
+            for answer in answers:
+                yield Result(**json.loads(answer))
+                waiting.popleft()
+        status = os.waitpid(child, 0)[1]
+        count, _, text = shown[:].rstrip(b"\0").partition(b" ")
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
+            yield Result(waiting.popleft().name, int(count), most, text.decode("utf-8", "replace"))
+        elif status or waiting:
+            raise RuntimeError(f"{waiting[0].name} ended with status {status} at the text {text!r}")
+
+
+def _try_all(subjects: Iterable[Subject], most: float, shown: mmap.mmap, writing: int) -> None:
+    """Write the results of subjects to a pipe; the system ends this process at a slow text."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    code = 1
+    try:
+        for subject in subjects:
+            begun = time.process_time()
+            result = Result(subject.name, _tried(subject, most, shown), time.process_time() - begun)
+            os.write(writing, f"{json.dumps(result._asdict())}\n".encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _tried(subject: Subject, most: float, shown: mmap.mmap) -> int:
+    """Try all texts of a subject, the one in turn written to the shared memory, and return their number."""
     count = 0
 
     def took(text: str) -> float:
         nonlocal count
         count += 1
-        shown.seek(0)
-        shown.write(f"{count} {text[:60]!r} ... {text[-20:]!r}".encode("utf-8", "replace")[:256].ljust(256, b"\0"))
+        shown[:] = f"{count} {text[:60]!r} ... {text[-20:]!r}".encode("utf-8", "replace")[:256].ljust(256, b"\0")
         begun = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, most)
         with contextlib.suppress(Exception, SystemExit):  # a refusal is an answer
             subject.call(text)
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -370,14 +409,17 @@ def _try_all(subject: Subject, shown: mmap.mmap) -> None:
 
     for text in subject.texts:
         took(text)
+    least = min(took("") for _ in range(2))  # the first call may load modules
     texts = enumerate(zip(*(mixtures(subject.fragments, length) for length in (SHORT, MIDDLE, LENGTH)), strict=True))
+    suspect = most / (LENGTH / SHORT) ** 2
     ends = time.process_time() + BUDGET
     for number, (short, middle, long) in texts:
         if number > 2 * len(subject.fragments) and time.process_time() > ends:
             break
-        seconds = took(short)
-        if seconds > SUSPECT_SECONDS and expected(seconds, took(middle)) > MOST_SECONDS / 2:
+        seconds = took(short) - least
+        if seconds > suspect and expected(seconds, took(middle) - least) > most / 2:
             took(long)
+    return count
 
 
 def expected(short: float, middle: float) -> float:
@@ -389,12 +431,13 @@ def expected(short: float, middle: float) -> float:
 
 
 def main() -> None:
-    """Print the results of the subjects of a kind."""
+    """Print the results of the subjects of some kinds, and the patterns that functions build."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for subject in SUBJECTS[sys.argv[1]]():
-            count, slow = first_slow(subject)
-            print(json.dumps({"name": subject.name, "texts": count, "slow": slow}), flush=True)
+        print(json.dumps(["built", built_patterns()]), flush=True)
+        for kind in sys.argv[1:]:
+            for result in trials(SUBJECTS[kind]()):
+                print(json.dumps([kind, result._asdict()]), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures of the front page: each row of its table states what one row of the page of measurements states."""
+"""Figures of the front page: each result of its table is that of one row of the page of measurements."""
 
 import re
 
@@ -8,6 +8,7 @@ from conftest import ROOT
 PAGE = (ROOT / "configs" / "MEASUREMENTS.md").read_text()
 FRONT = (ROOT / "README.md").read_text().split("## Quality and speed")[1].split("\n## ")[0]
 ROWS = [line for line in FRONT.splitlines() if line.startswith("| ")][1:]  # without its head
+MACHINE = re.compile(r"Zen \d|Xeon|AMX|AVX2|int8|bfloat16")
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
 
 
@@ -50,8 +51,14 @@ def test_the_table_is_found() -> None:
 def test_a_row_of_the_front_page_is_backed_by_one_row_of_measurements(row: str) -> None:
     _, time, result, link = cells(row)
     assert numbers(result)
-    measured = [line for line in section(link.split("#")[1].rstrip(")")).splitlines() if line.startswith("| ")]
-    assert any(backs(line, time, result) for line in measured), f"no row of the section has {time}, {result}"
+    lines = section(link.split("#")[1].rstrip(")")).splitlines()
+    measured = [line for line in lines if line.startswith("| ")]
+    for part in result.split("; "):
+        named = MACHINE.findall(part)
+        backed = any(
+            backs(line, time, MACHINE.sub("", part)) for line in measured if all(word in line for word in named)
+        )
+        assert backed, f"no row of the section has {time} {part}"
 
 
 def test_wrong_figures_would_be_found() -> None:

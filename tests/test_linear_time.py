@@ -8,36 +8,39 @@ import os
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from adversarial_text import PatternTexts
 from conftest import ROOT
-from linear_time import SUBJECTS, Subject, asked, built_patterns, first_slow
-
-OF_DOCUMENTS = "nmt.documents."
+from linear_time import SUBJECTS, Result, Subject, asked, trials
 
 
-def results(kind: str) -> list[dict[str, object]]:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "linear_time.py"), kind], capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=280,
-    )  # fmt: skip
+@pytest.fixture(scope="module")
+def results() -> dict[str, list[Any]]:
+    """The results of all kinds, of a process of its own: it loads all modules once."""
+    command = [sys.executable, str(ROOT / "tests" / "linear_time.py"), *SUBJECTS]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=280)
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found: dict[str, list[Any]] = {kind: [] for kind in SUBJECTS}
+    for kind, result in map(json.loads, done.stdout.splitlines()):
+        if kind == "built":
+            found[kind] = result
+        else:
+            found[kind].append(result)
+    return found
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
-def test_no_adversarial_text_takes_long(kind: str) -> None:
-    found = results(kind)
-    assert len(found) > 5
-    slow = {each["name"]: each["slow"] for each in found if each["slow"] is not None}
-    # To be removed with the patterns of documents that are still slow.
-    slow = {name: text for name, text in slow.items() if kind != "documents" and not str(name).startswith(OF_DOCUMENTS)}
+def test_no_adversarial_text_takes_long(kind: str, results: dict[str, list[Any]]) -> None:
+    assert len(results[kind]) > 5
+    slow = {each["name"]: each["slow"] for each in results[kind] if each["slow"] is not None}
     assert not slow, f"not in linear time: {slow}"
 
 
-def test_functions_build_no_patterns() -> None:
-    built = [each for each in built_patterns() if not each.startswith(OF_DOCUMENTS)]
+def test_functions_build_no_patterns(results: dict[str, list[Any]]) -> None:
+    built = results["built"]
     assert not built, f"Compile these patterns at the level of their modules, where they are tested: {built}"
 
 
@@ -47,14 +50,21 @@ def test_functions_build_no_patterns() -> None:
      rb"<meta[^>]+charset", r"%0*\d*d", r'"[^"]*"x'],
 )  # fmt: skip
 def test_a_slow_pattern_is_found(pattern: str | bytes) -> None:
-    compiled = re.compile(pattern)
-    texts = PatternTexts(compiled)
-    assert first_slow(Subject("slow", asked(compiled, {"search"}), texts.pumped(), texts.fragments()))[1]
+    assert result_of(pattern).slow
 
 
 @pytest.mark.parametrize("pattern", [r"(?<!\s)\s++$", r"a*b?", r"[a-z]{1,9}@", r"<[^<>]*>"])
 def test_a_fast_pattern_is_not(pattern: str) -> None:
+    result = result_of(pattern)
+    assert result.texts > 100 and result.slow is None
+
+
+def result_of(pattern: str | bytes) -> Result:
+    """Return how a search for a pattern answers, tried between two fast ones."""
     compiled = re.compile(pattern)
     texts = PatternTexts(compiled)
-    count, slow = first_slow(Subject("fast", asked(compiled, {"search"}), texts.pumped(), texts.fragments()))
-    assert count > 100 and slow is None
+    fast = Subject("fast", str.strip, [], ["a", "b"])
+    searched = Subject("searched", asked(compiled, {"search"}), texts.pumped(), texts.fragments())
+    before, result, after = trials([fast, searched, fast], most=0.5)
+    assert (before.slow, result.name, after.slow) == (None, "searched", None)
+    return result

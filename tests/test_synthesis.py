@@ -13,6 +13,7 @@ from conftest import nmt, small_pairs
 
 import nmt as package
 from nmt import synthesis
+from nmt.config.schema import DecodingConfig
 from nmt.data.sources.text_file import TextFile
 from nmt.decoding.translation import Translation
 from nmt.runs.directory import Run
@@ -80,6 +81,32 @@ def test_a_killed_command_ends_in_the_same_file(
     assert again.path.read_bytes() == whole.path.read_bytes()
     assert again.dropped == whole.dropped
     assert not list(Path("data").glob(".*.synthesis"))
+
+
+def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state lacks the key, which had its default then; so it is tried with all keys that have their defaults."""
+    whole = package.synthesize("mono.en", "whole", export="none")
+    real = synthesis.write_bytes
+
+    def write(path: Path, content: bytes) -> None:
+        if path.name == "part-000000000014":
+            raise Killed
+        real(path, content)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(synthesis, "write_bytes", write)
+        package.synthesize("mono.en", "killed", export="none")
+    state = Path("data/.killed.synthesis/state.json")
+    before, defaults = json.loads(state.read_text()), DecodingConfig().model_dump()
+    lacking = {key: value for key, value in before.items() if key not in defaults or value != defaults[key]}
+    assert len(before) - len(lacking) > 5
+    state.write_text(json.dumps(lacking))
+    with pytest.raises(package.ConflictError, match="top_k 0 before, 3 now"):
+        package.synthesize("mono.en", "killed", export="none", sample=True, decoding={"top_k": 3})
+    notes: list[str] = []
+    again = package.synthesize("mono.en", "killed", export="none", note=notes.append)
+    assert notes and "of 40 lines were translated before" in notes[0]
+    assert again.path.read_bytes() == whole.path.read_bytes()
 
 
 def test_lines_are_the_targets_or_with_forward_the_sources(here: Path) -> None:

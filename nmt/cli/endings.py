@@ -50,8 +50,8 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         )
     shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     yield (
-        f"{trainer.model.count_params():,} parameters, {trainer.pipeline.pairs:,} training pairs, {runtime.device()}"
-        f"{shared}, {trainer.model.compute_dtype}"
+        f"{trainer.model.count_params():,} parameters, {counted(trainer.pipeline.pairs, 'training pair')}, "
+        f"{runtime.device()}{shared}, {trainer.model.compute_dtype}"
     )
     for span in trainer.config.training.spans if trainer.dataset.manifest.corpora else ():
         epochs = f"Epochs {span[0]} to {span[-1]}" if len(span) > 1 else f"Epoch {span[0]}"
@@ -80,10 +80,13 @@ def nothing_to_do(trainer: "Trainer") -> str:
 
 
 def _failure(trainer: "Trainer") -> str | None:
+    """Return in words that a run has learned nothing, and the remedy; None if it has.
+
+    The command succeeds all the same: it did what was asked, and wrote weights and metrics to look at.
+    """
     from nmt.training.divergence import without_success
 
-    vocabulary = trainer.dataset.manifest.vocabulary["target"]
-    failure = without_success(trainer.validations, vocabulary, trainer.config.training)
+    failure = without_success(trainer.validations, trainer.guessing, trainer.config.training)
     return failure.on_command_line() if failure else None
 
 
@@ -101,6 +104,13 @@ def after_loss(trainer: "Trainer") -> str:
     step = f"step {saved.step:,}" if saved else "the beginning"
     where = step if trainer.group.is_chief else "the last checkpoint of host 0"
     return f"The same command goes on from {where}, with any number of hosts."
+
+
+def after_full_disk(trainer: "Trainer") -> str:
+    """Return in words what is kept of a run that the disk has stopped, and from where it goes on."""
+    if saved := trainer.saver.saved:
+        return f"The state after step {saved.step:,} is whole, and training goes on from there."
+    return "No state is saved yet, and training begins again."
 
 
 def finished(trainer: "Trainer") -> str:

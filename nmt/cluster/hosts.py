@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError, NmtError, counted
 from nmt.runtime import tf
 from nmt.storage.json_file import parse_json
 
@@ -180,8 +180,8 @@ def wait_for_all(hosts: Hosts, report: Callable[[str], None], seconds: float = M
             names, waited = ", ".join(map(hosts.name, missing)), time.monotonic() - started
             if waited >= seconds:
                 raise NmtError(
-                    f"No answer within {seconds:.0f} s: {names}. Start all {len(hosts.addresses)} hosts with the same "
-                    "command, and see that they reach each other at these addresses."
+                    f"No answer within {seconds:.0f} s: {names}. Start all {counted(len(hosts.addresses), 'host')} "
+                    "with the same command, and see that they reach each other at these addresses."
                 )
             if waited >= next_report:
                 next_report = waited + REPORT_SECONDS

@@ -14,7 +14,7 @@ from nmt.config.record import RENAMED, RETIRED, current_key
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
 from nmt.config.training import StageConfig
 from nmt.config.yaml_io import Loader
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, counted
 from nmt.message import Argument, Part, Settings
 from nmt.storage.json_file import check_format
 from nmt.storage.names import did_you_mean, find_file
@@ -223,7 +223,7 @@ def _describe_problems(error: ValidationError, origin: str, places: Places, valu
         parts += ["\n"] if parts else []
         parts += _describe_key(key_path, key_problems, origin, places, values)
     if len(problems) > MAX_PROBLEMS:
-        parts.append(f"\n{origin}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+        parts.append(f"\n{origin}: {counted(len(problems) - MAX_PROBLEMS, 'more problem')}.")
     return parts
 
 

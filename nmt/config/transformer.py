@@ -6,6 +6,7 @@ from pydantic import Field
 
 from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig
 from nmt.config.record import Contradiction
+from nmt.errors import counted
 
 
 class TransformerConfig(ModelConfig):
@@ -131,8 +132,8 @@ class TransformerConfig(ModelConfig):
     def description(self) -> str:
         """Sizes of the model in a phrase."""
         return (
-            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, d_ff "
-            f"{self.d_ff:,}, {self.heads} heads"
+            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, "
+            f"d_ff {self.d_ff:,}, {counted(self.heads, 'head')}"
         )
 
     @property

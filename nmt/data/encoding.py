@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences, offsets_of
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, counted
 from nmt.message import Argument
 from nmt.tokenizers.base import UNK, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
@@ -97,10 +98,38 @@ _worker_encoder: Encoder  # the encoder of a worker process
 def _start_worker(store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
     global _worker_encoder  # noqa: PLW0603 - an initializer can hand over nothing but a global
     _worker_encoder = Encoder(store, tokenizers, tags)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End a worker whose parent was killed: it would wait for work for ever."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
     return _worker_encoder.encode(indices, limits)
+
+
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Begin processes that Ctrl-C does not reach, whole: it interrupts this process alone, after the block.
+
+    They inherit the signal mask. It keeps no other thread from taking the signal, which Python then hands to this one.
+    """
+    taken: list[int] = []
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda number, _: taken.append(number)) if in_main_thread else None
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        for number in taken:
+            signal.raise_signal(number)
 
 
 def available_processors() -> int:
@@ -132,12 +161,8 @@ def open_encoder(
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=parts)
 
     def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
-        # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _interrupts_deferred():  # the first call starts the workers
             return pool.submit(_encode_in_worker, chunk, limits)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def encode(chunks: Iterable[np.ndarray], limits: DataConfig | None) -> Iterator[EncodedChunk]:
         pending: deque[Future[EncodedChunk]] = deque()
@@ -258,8 +283,8 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         texts = list(itertools.islice(lines, min(CHUNK_PAIRS, len(prepared) - start)))
         if start + len(texts) < min(start + CHUNK_PAIRS, len(prepared)):
             raise DataError(
-                f"{text} ends after {start + len(texts):,} lines. The split has {len(prepared):,} sentences, one per "
-                "line. Prepare the corpus again with ",
+                f"{text} ends after {counted(start + len(texts), 'line')}. The split has "
+                f"{counted(len(prepared), 'sentence')}, one per line. Prepare the corpus again with ",
                 Argument("overwrite", True),
                 ".",
             )

@@ -157,7 +157,7 @@ def prepare(
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             corpora=corpora,
-            repeating_targets=round(share_of_repeats(_training_targets(temporary)), 4),
+            repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,

@@ -8,7 +8,7 @@ import numpy as np
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Corpus, PairLocator, Sources
 from nmt.data.manifest import SPLITS, SplitName
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 
 
 def assign_splits(
@@ -52,8 +52,9 @@ def assign_splits(
     names = tuple(name for name in SPLITS if name not in separate)
     if len(divisible) < len(names):
         raise DataError(
-            f"{' and '.join(map(str, sources.corpus))} has {_count(len(divisible), 'usable pair')}{left_out}. Each of "
-            f"{', '.join(names)} needs at least one. Give a file with more pairs{random}."
+            f"{' and '.join(map(str, sources.corpus))} has {counted(len(divisible), 'usable pair')}{left_out}. "
+            f"{'Each of ' if len(names) > 1 else 'Split '}{', '.join(names)} needs at least one. Give a file with more "
+            f"pairs{random}."
         )
     for name, indices in separate.items():
         if not len(indices):
@@ -141,8 +142,8 @@ def split_pairs(
     for name in names:
         if not len(splits[name]):
             raise DataError(
-                f"The {name} split would be empty: the corpus has {_count(len(order), 'pair')} with "
-                f"{_count(len(sizes), 'distinct source')}. Each of {', '.join(names)} needs at least one. Give more "
+                f"The {name} split would be empty: the corpus has {counted(len(order), 'pair')} with "
+                f"{counted(len(sizes), 'distinct source')}. Each of {', '.join(names)} needs at least one. Give more "
                 "pairs" + (", or set data.split=random." if config.split == "by_source" else ".")
             )
     return {name: splits[name] for name in names}
@@ -177,7 +178,3 @@ def _shuffled_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.nda
     positions = np.empty(len(sources), np.uint32)
     positions[by_source] = position_of_group[group]
     return positions, np.bincount(positions, minlength=len(first))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.errors import counted
 from nmt.tokenizers.base import FIRST_WORD
 
 # Fitted to the 29,000 English-German training pairs of Multi30k in 8,000 joint subwords. Lengths are log-normal, 14.7
@@ -47,7 +48,8 @@ class Sequences:
             if array.ndim != 1 or array.dtype != dtype:
                 raise ValueError(f"{name} are {array.dtype} of shape {array.shape} instead of one-dimensional {dtype}")
         if len(self) != sequences or len(self.tokens) != tokens:
-            raise ValueError(f"{len(self)} sequences of {len(self.tokens)} tokens instead of {sequences} of {tokens}")
+            found = f"{counted(len(self), 'sequence')} of {counted(len(self.tokens), 'token')}"
+            raise ValueError(f"{found} instead of {sequences} of {tokens}")
         lengths = self.lengths
         if self.offsets[0] != 0 or self.offsets[-1] != tokens or lengths.min() < 0 or lengths.max() != longest:
             raise ValueError("offsets do not rise from 0 to the number of tokens, or not by the recorded lengths")

@@ -1,6 +1,7 @@
 """Exported models on disk: finding, opening and checking them. Loads no TensorFlow."""
 
 import contextlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -63,6 +64,13 @@ class ExportedModel:
     def run(self) -> Run:
         """Configuration, manifest and tokenizers of the run, as a run directory without weights."""
         return Run(self.folder / RUN_FILES)
+
+
+def _name_argument(run: Run, export: str) -> Argument:
+    """Return the argument with which ``nmt export`` writes an export to CTranslate2 under this name."""
+    if quantization := re.fullmatch(rf"{CTRANSLATE2}-(\w+)", export):
+        return Argument("quantization", quantization[1])
+    return Argument("output", run.folder / EXPORTS / export)
 
 
 def open_export(folder: Path) -> ExportedModel:
@@ -159,7 +167,12 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
             raise NotFoundError(
                 f"Run {selected.name!r} has no export {export!r}. Exports are in {selected.folder / EXPORTS}. Make one "
                 "with: ",
-                Command("export", Argument("run", selected.name), Argument("to", CTRANSLATE2)),
+                Command(
+                    "export",
+                    Argument("run", selected.name),
+                    Argument("to", CTRANSLATE2),
+                    _name_argument(selected, export),
+                ),
             )
         exported = open_export(selected.folder / EXPORTS / export)
     description = exported.description

@@ -7,7 +7,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.decoding.translation import sentence_name
-from nmt.errors import OutOfMemoryError, TooLongError
+from nmt.errors import OutOfMemoryError, TooLongError, counted
 
 
 def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
@@ -28,8 +28,8 @@ def check_length(config: Config, side: str, tokens: int, name: str, positions: i
     if limit == trained:
         remedy = f"train with {config.model.settings_for_length(tokens + special)}"
     raise TooLongError(
-        f"Too long: {name} has {tokens} tokens. This model {takes} at most {limit - special} tokens"
-        f"{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
+        f"Too long: {name} has {counted(tokens, 'token')}. This model {takes} at most "
+        f"{counted(limit - special, 'token')}{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
     )
 
 
@@ -59,6 +59,6 @@ def memory_checked(encoded: Sequence[list[int]], names: Sequence[str] | None, ba
             raise
         longest = max(range(len(encoded)), key=lambda index: len(encoded[index]))
         raise OutOfMemoryError(
-            f"Memory ran out: the longest sentence, {sentence_name(names, longest)}, has {len(encoded[longest]):,} "
-            f"tokens. Split it, or set decoding.batch_size lower than {batch_size}."
+            f"Memory ran out: the longest sentence, {sentence_name(names, longest)}, has "
+            f"{counted(len(encoded[longest]), 'token')}. Split it, or set decoding.batch_size lower than {batch_size}."
         ) from error

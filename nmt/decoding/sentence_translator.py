@@ -114,6 +114,14 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         return cls(engine, source, target, config, names, manifest, run, checksum)
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of the source and the target language; "source" and "target" if they are unknown."""
+        if self._manifest is None:
+            return "source", "target"
+        languages = self._manifest.languages
+        return languages["source"], languages["target"]
+
+    @property
     def engine(self) -> Engine:
         """The engine of the model.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, counted
 from nmt.tokenizers.base import BOS, EOS, UNK, Tokenizer
 
 Attention = TypeVar("Attention")
@@ -220,6 +220,6 @@ def check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None:
     """
     if len(sources) != len(translations):
         raise NmtError(
-            f"Received {len(sources)} sources and {len(translations)} translations. Each source needs one translation. "
-            "Give as many translations as sources."
+            f"Received {counted(len(sources), 'source')} and {counted(len(translations), 'translation')}. Each source "
+            "needs one translation. Give as many translations as sources."
         )

@@ -71,29 +71,25 @@ class Cue(Markup):
 
     BEGIN: ClassVar = re.compile(r"<(?:[a-zA-Z/!?]|\d[\d:.]*+>)")
     IS_CUE: ClassVar = True
+    _is_at_line_beginning = True
+    """Whether the next text follows only tags and spaces in its line."""
 
     def _add_text(self, text: str) -> None:
         """Add text, with its line breaks as pieces."""
         for line in _BREAK.split(text):
             if line and line[0] in "\r\n":
                 self._add("piece", line, "line")
+                self._is_at_line_beginning = True
                 continue
-            beginning = _LINE_BEGINNING.match(line) if self._is_at_line_beginning() else None
+            beginning = _LINE_BEGINNING.match(line) if self._is_at_line_beginning else None
             rest = line[beginning.end() :] if beginning else line
             if beginning and self._parts and self._parts[-1].text == "line":
                 self._raws[-1] += beginning[0]
             elif beginning:
                 self._add("piece", beginning[0])
             super()._add_text(rest)
-
-    def _is_at_line_beginning(self) -> bool:
-        """Return whether the next text follows only tags and spaces in its line."""
-        for part in reversed(self._parts):
-            if part.text == "line":
-                return True
-            if part.kind == "text" and part.text.strip():
-                return False
-        return True
+            if rest and self._parts[-1].kind == "text" and self._parts[-1].text.strip():
+                self._is_at_line_beginning = False
 
     def _write(self, items: Iterator[Item], raws: Sequence[str]) -> str:
         """Return the lines of a translated text, without empty lines, which would end the cue."""

@@ -14,7 +14,7 @@ from pydantic import Field
 from nmt.config.decoding import KEYS, SAMPLING
 from nmt.config.record import Record
 from nmt.config.schema import DecodingConfig
-from nmt.errors import printable
+from nmt.errors import counted, printable
 from nmt.evaluation.metrics import metric_heading
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
 from nmt.evaluation.test_set import TrainingOverlap
@@ -220,9 +220,9 @@ def system_line(system: System) -> str:
     if system.seconds is not None:
         parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")
     if system.with_unknown_words:
-        parts.append(f"{_count(system.with_unknown_words, 'sentence')} with unknown words")
+        parts.append(f"{counted(system.with_unknown_words, 'sentence')} with unknown words")
     if system.cut_off:
-        parts.append(f"{_count(system.cut_off, 'translation')} cut off at the length limit")
+        parts.append(f"{counted(system.cut_off, 'translation')} cut off at the length limit")
     return ", ".join(parts)
 
 
@@ -233,7 +233,7 @@ def set_line(record: EvaluationRecord) -> str:
     files = " -> ".join([*([test_set.source] if test_set.source else []), ", ".join(test_set.references)])
     count = len(test_set.references)
     references = f"{count} references each" if count > 1 else "one reference each"
-    return f"Test set: {dataset}{files}; {_count(test_set.sentences, 'sentence')}, {references}"
+    return f"Test set: {dataset}{files}; {counted(test_set.sentences, 'sentence')}, {references}"
 
 
 def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
@@ -242,7 +242,7 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
     if overlap.numbers:
         counts = [f"{count:,} in the training split of {dataset}" for dataset, count in overlap.checked.items()]
         yield (
-            f"WARNING: {len(overlap.numbers):,} of {_count(sentences, 'source sentence')} "
+            f"WARNING: {len(overlap.numbers):,} of {counted(sentences, 'source sentence')} "
             f"({len(overlap.numbers) / sentences:.1%}) were trained on ({', '.join(counts)}). These scores also "
             "measure memorization." + ("" if record.without_overlap else " Nothing is left to score without them.")
         )
@@ -260,8 +260,8 @@ def score_notes(record: EvaluationRecord) -> Iterator[str]:
         yield "A single sentence cannot be resampled: no intervals, no tests."
     elif record.resamples:
         yield (
-            f"In brackets: mean of {record.resamples:,} bootstrap resamples ± half the width of their 95% confidence "
-            "interval."
+            f"In brackets: mean of {counted(record.resamples, 'bootstrap resample')} ± half the width of their 95% "
+            "confidence interval."
         )
     baseline, *compared = record.systems
     if compared and record.resamples and record.test_set.sentences > 1:
@@ -287,7 +287,7 @@ def p_value_text(score: Score) -> str:
 
 def without_overlap_heading(scores: Scores) -> str:
     """Return the heading of the scores on the sentences that were not trained on."""
-    return f"Scores on the {_count(scores.sentences, 'sentence')} not trained on:"
+    return f"Scores on the {counted(scores.sentences, 'sentence')} not trained on:"
 
 
 def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
@@ -313,10 +313,6 @@ def stress_rows(rows: Sequence[StressRow], *, lowercase: bool) -> Iterator[list[
     for row in rows:
         values = ["" if value is None else f"{value:.1f}" for value in (row.bleu, row.share, row.copied)]
         yield [row.variant, f"{row.sentences:,}", *values, f"{row.cut_off:,}", f"{row.repeating:,}"]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # --- for the terminal

@@ -13,7 +13,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest
 
 from nmt.config.record import Record
-from nmt.errors import NmtError
+from nmt.errors import NmtError, counted
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, make_metric
 from nmt.message import Argument
 
@@ -55,8 +55,9 @@ def check_bootstrap_memory(resamples: int, sentences: int) -> None:
     needed = resamples * sentences * BYTES_PER_RESAMPLED_SENTENCE
     if needed > MAX_BOOTSTRAP_BYTES:
         raise NmtError(
-            f"{resamples:,} bootstrap resamples of {sentences:,} sentences would take {needed / 2**30:,.0f} GiB of "
-            f"memory. All resamples are in memory at once, in at most {MAX_BOOTSTRAP_BYTES / 2**30:.0f} GiB. Give ",
+            f"{counted(resamples, 'bootstrap resample')} of {counted(sentences, 'sentence')} would take "
+            f"{needed / 2**30:,.0f} GiB of memory. All resamples are in memory at once, in at most "
+            f"{MAX_BOOTSTRAP_BYTES / 2**30:.0f} GiB. Give ",
             Argument("resamples", MAX_BOOTSTRAP_BYTES // (sentences * BYTES_PER_RESAMPLED_SENTENCE)),
             " or fewer; 0 gives scores alone.",
         )

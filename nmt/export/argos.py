@@ -17,6 +17,7 @@ from nmt.export.transformer_weights import transformer_section
 from nmt.export.vocabulary import check_normalization, with_normalization
 from nmt.message import Argument, Settings
 from nmt.runs.directory import Run
+from nmt.storage.atomic import scratch_folder
 from nmt.storage.json_file import write_json
 from nmt.version import version
 
@@ -95,8 +96,8 @@ def translations_by_package(package: str, run: str, texts: list[str]) -> list[st
     import ctranslate2  # noqa: PLC0415 - an extra
 
     config, file = Run(Path(run)).config(), Path(package)
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch) / file.stem
+    with scratch_folder() as scratch:
+        root = scratch / file.stem
         shutil.unpack_archive(file, scratch, "zip")
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
         engine = ctranslate2.Translator(str(root / "model"))

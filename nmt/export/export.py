@@ -11,7 +11,7 @@ import yaml
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConflictError, NmtError, counted
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import (
@@ -147,7 +147,7 @@ def export_run(
     most = exporter.positions(model)
     sources, references = sentences_of(dataset, "validation", model, most)
     with atomic_folder(folder, replace=overwrite) as temporary:
-        report(f"translating {len(sources):,} validation sentences with nmt")
+        report(f"translating {counted(len(sources), 'validation sentence')} with nmt")
         ours = translate_ourselves(model, sources)
         report(f"writing the model for {exporter.consumer}")
         exporter.write(model, temporary)
@@ -249,7 +249,7 @@ def model_card(
         "Greedy search. Translations are detokenized, scores are sacrebleu's.",
         _table("split sentences translated_by BLEU chrF", scores),
         "\n".join(f"- {name}: `{signature}`" for name, signature in validation.signatures.items()),
-        f"Of the {comparison.sentences:,} validation sentences, {consumer} translates "
+        f"Of the {counted(comparison.sentences, 'validation sentence')}, {consumer} translates "
         f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
         "## Use",
         exporter.usage(model),

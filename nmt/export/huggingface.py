@@ -27,7 +27,7 @@ from safetensors.numpy import save_file
 from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.lengths import max_lengths
-from nmt.errors import NmtError
+from nmt.errors import NmtError, counted
 from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
@@ -79,8 +79,8 @@ class HuggingFaceExporter(Exporter):
         config = transformer_section(model, self.consumer)
         if config.heads * config.size_per_head != config.d_model:
             raise NmtError(
-                f"Run {model.run.name!r} has {config.heads} attention heads of size {config.size_per_head} and d_model "
-                f"{config.d_model:,}. In {self.consumer}, heads x head_size is d_model. Export it with ",
+                f"Run {model.run.name!r} has {counted(config.heads, 'attention head')} of size {config.size_per_head} "
+                f"and d_model {config.d_model:,}. In {self.consumer}, heads x head_size is d_model. Export it with ",
                 Argument("to", "ctranslate2"),
                 " or saved-model, or train without model.head_size.",
             )

@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 from nmt import errors
 from nmt.errors import DataError, NmtError
 from nmt.export.base import Exporter
+from nmt.storage.atomic import scratch_folder
+from nmt.storage.json_file import parse_json
 
 MOST_SECONDS = 2 * 60 * 60
 """Time limit of a call. Translating 2,000 sentences takes minutes."""
@@ -82,8 +83,8 @@ def run_python(consumer: Consumer, options: list[str], request: Any, seconds: fl
     """
     found = os.environ.get("PYTHONPATH")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGES), *([found] if found else [])])}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "answer.json"
+    with scratch_folder() as folder:
+        file = folder / "answer.json"
         try:
             done = subprocess.run(
                 [sys.executable, *options, str(file)], input=json.dumps(request), env=environment, timeout=seconds,
@@ -95,7 +96,10 @@ def run_python(consumer: Consumer, options: list[str], request: Any, seconds: fl
             raise _failure(consumer, f"its process was ended by {_signal(-done.returncode)}", done.stderr)
         if done.returncode > 0 or not file.is_file():
             raise _failure(consumer, f"its process ended with exit code {done.returncode}", done.stderr)
-        return json.loads(file.read_bytes())
+        try:
+            return parse_json(file.read_bytes())
+        except ValueError as error:
+            raise _failure(consumer, f"its process gave an answer that is not JSON: {error}", done.stderr) from None
 
 
 def _signal(number: int) -> str:

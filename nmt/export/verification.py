@@ -9,7 +9,7 @@ from nmt.data.dataset import Dataset
 from nmt.data.manifest import SplitName
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.sentence_translator import SentenceTranslator
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError, NotFoundError, counted
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.message import Argument, Part
@@ -99,8 +99,8 @@ def compare(
     problem, remedy = "", list[Part]()
     if exporter.is_exact and len(different) > tolerance.different:
         problem = (
-            f"The export is not equal to the run: {len(different):,} of {len(ours):,} validation sentences are "
-            "translated differently."
+            f"The export is not equal to the run: {len(different):,} of {counted(len(ours), 'validation sentence')} "
+            "are translated differently."
         )
         remedy = [
             f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; ",

@@ -6,7 +6,6 @@ Shapes: S source length, T target length.
 import functools
 import io
 import sys
-import tempfile
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.message import Argument, Settings
 from nmt.runs.weights import WeightsFile
+from nmt.storage.atomic import scratch_folder
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 
@@ -178,8 +178,8 @@ def _compiled_rules(normalization: str) -> bytes:
     rules = sorted({key: value for key, value in _rules(normalization) if key != value}.items())
     lines = ["\t".join(" ".join(f"{ord(character):X}" for character in text) for text in rule) for rule in rules]
     model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "rules.tsv"
+    with scratch_folder() as folder:
+        table = folder / "rules.tsv"
         table.write_text("\n".join(lines) + "\n", encoding="utf-8")
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["a b"]), model_writer=model, model_type="char", vocab_size=8,

@@ -11,7 +11,7 @@ import yaml
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
 from nmt.config.yaml_io import load_strings
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.importing.original import NO_ROW, Original, chosen, section, sides_of
 from nmt.models.layers.positions import BASE
 from nmt.storage.arrays import Arrays
@@ -49,8 +49,8 @@ def read_npz(folder: Path) -> Original:
     [file, *others], vocabularies = sorted(folder.glob("*.npz")), sorted(folder.glob("*vocab*.yml"))
     if others or len(vocabularies) not in (1, 2):
         raise DataError(
-            f"{folder} has {1 + len(others)} files *.npz and {len(vocabularies)} files *vocab*.yml. A model has one, "
-            "and one or two vocabularies. Leave the others out."
+            f"{folder} has {counted(1 + len(others), 'file')} *.npz and {counted(len(vocabularies), 'file')} "
+            "*vocab*.yml. A model has one, and one or two vocabularies. Leave the others out."
         )
     raw = _arrays(file)
     options = _yaml(raw.pop("special:model.yml", np.zeros(0)).tobytes().rstrip(b"\0"), file)

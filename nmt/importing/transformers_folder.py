@@ -1,6 +1,5 @@
 """Reader of transformers' folders of Marian models, such as those of OPUS-MT. No code of a folder is run."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from nmt.importing.answers import convert_pickle
 from nmt.importing.original import DECODER, ENCODER, SHARED, Original, chosen, section, sides_of
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.storage.arrays import Arrays
+from nmt.storage.atomic import scratch_folder
 from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import BOS, PAD
 
@@ -84,8 +84,8 @@ def _arrays(folder: Path) -> tuple[Arrays, Path]:
         if not path.is_file():
             raise DataError(f"{folder} has no weights: neither model.safetensors nor {path.name}. Restore a copy.")
         require("huggingface", "torch")
-        with tempfile.TemporaryDirectory() as scratch:
-            converted = Path(scratch) / "model.safetensors"
+        with scratch_folder() as scratch:
+            converted = scratch / "model.safetensors"
             process.call(HuggingFaceExporter, convert_pickle, str(path), str(converted))
             return load_file(converted), path
     try:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
-from nmt.message import Argument, Command
+from nmt.message import Argument, Settings
 from nmt.plotting import style
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
@@ -117,8 +117,9 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
         name = f"{metric.heading[:1].lower()}{metric.heading[1:]}"
         raise NotFoundError(
             f"Run {run.name!r} has no {name} by {axis} to draw. The first point of a curve comes after the "
-            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: ",
-            Command("train", Argument("run", run.name)),
+            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or train another "
+            "run with ",
+            Settings({"training.decode_validation": 500}),
         )
     return [place for place, _ in points], [value for _, value in points]
 

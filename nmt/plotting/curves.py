@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from nmt.errors import NotFoundError
+from nmt.errors import NotFoundError, counted
 from nmt.message import Argument, Command, Settings
 from nmt.plotting.style import (
     FAINT_INK,
@@ -103,7 +103,7 @@ def draw_bleu(figure: Figure, run: Run) -> None:
     if not axes.get_lines():
         raise NotFoundError(
             f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
-            "with ",
+            "another run with ",
             Settings({"training.decode_validation": 500}),
             ", or score the run with nmt evaluate.",
         )
@@ -156,7 +156,7 @@ def draw_schedule(figure: Figure, run: Run) -> None:
         reached = epochs[-1].step
         axes.plot(
             reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False,
-            label=f"trained so far: {reached:,} steps, rate {rate(reached):.3g}",
+            label=f"trained so far: {counted(reached, 'step')}, rate {rate(reached):.3g}",
         )  # fmt: skip
         axes.axvline(end, **BOUND | {"linestyle": "--"}, label=f"the run's last epoch ends: step {end:,}")
     axes.set_ylim(bottom=0)

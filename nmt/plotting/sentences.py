@@ -14,7 +14,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.message import Argument
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting import style
@@ -43,7 +43,7 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
     if not 1 <= len(words) <= MOST_WORDS or width > MOST_COLUMNS:
         raise DataError(
             f"A table has from 1 to {MOST_WORDS} rows, one a word, and at most {MOST_COLUMNS} columns; received "
-            f"{len(words)} words and a width of {width}. Give another sentence or width. nmt plot "
+            f"{counted(len(words), 'word')} and a width of {width}. Give another sentence or width. nmt plot "
             "position-matrix draws larger encodings."
         )
     matrix = encoding.matrix()
@@ -86,8 +86,8 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     length = len(words) + padding
     if not words or length > MOST_MASKED:
         raise DataError(
-            f"The sentence has {len(words)} words and {padding} tokens of padding. Masks are drawn for at least one "
-            f"word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller ",
+            f"The sentence has {counted(len(words), 'word')} and {padding} of padding. Masks are drawn for at least "
+            f"one word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller ",
             Argument("pad"),
             ".",
         )
@@ -181,8 +181,8 @@ def check_length(phrase: str, tokens: int, length: int | None) -> None:
     most = min(MOST_TOKENS, length or MOST_TOKENS)
     if not 1 <= tokens <= most:
         raise DataError(
-            f"Phrase {phrase[:60]!r} has {tokens} tokens. The figure draws phrases of 1 to {most} tokens. Give another "
-            "phrase, or another ",
+            f"Phrase {phrase[:60]!r} has {counted(tokens, 'token')}. The figure draws phrases of 1 to {most} tokens. "
+            "Give another phrase, or another ",
             Argument("length"),
             ".",
         )

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError, NotFoundError, counted
 from nmt.message import Argument
 from nmt.plotting import style
 from nmt.plotting.sinusoids import cosines, unit_rows
@@ -135,7 +135,7 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
     ids = list(dict.fromkeys([*given, *itertools.chain(*neighborhoods.values())]))
     columns = math.ceil(len(neighborhoods) * (count + 2) / COLUMN_LINES)
     figure.set_size_inches(8.4 + COLUMN_WIDTH * columns, 7.6)
-    style.add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
+    style.add_title(figure, f"Word embeddings: nearest neighbours of {counted(len(given), 'token')} by cosine", details)
     axes, points = _add_map(figure, vocabulary, ids)
     point_of = dict(zip(ids, points, strict=True))
     markers = {}

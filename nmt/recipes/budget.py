@@ -129,5 +129,6 @@ def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float)
     if recipe is not chosen:
         line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
     if used < epochs:
-        line += f" More than {used} gain little on {recipe.facts.pairs:,} pairs, so the rest of the time is not used."
+        pairs = counted(recipe.facts.pairs, "pair")
+        line += f" More than {used} gain little on {pairs}, so the rest of the time is not used."
     return compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line]), used, line

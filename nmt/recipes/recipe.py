@@ -216,8 +216,8 @@ def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[s
         why = "Epochs follow the number of pairs. Sizes are chosen for Transformers only"
     own = f" Set by you: {', '.join(given)}." if given else ""
     return [
-        f"Recipe for dataset {facts.dataset} of {facts.pairs:,} training pairs: {config.model.description}, dropout "
-        f"{getattr(config.model, 'dropout', 0):g}, {counted(training.epochs, 'epoch')}, batches of {together}"
+        f"Recipe for dataset {facts.dataset} of {counted(facts.pairs, 'training pair')}: {config.model.description}, "
+        f"dropout {getattr(config.model, 'dropout', 0):g}, {counted(training.epochs, 'epoch')}, batches of {together}"
         f"{training.batch_size:,} {unit}, {training.optimizer}{peak}, schedule {training.schedule}.",
         f"{why} (table: configs/README.md).{own}",
     ]

@@ -230,14 +230,14 @@ def _check_hosts(count: int, config: Config, minutes: float | None) -> None:
     if count > 1 and minutes is not None:
         raise ConfigError(
             Argument("minutes", minutes),
-            f" measures the speed of one machine; received it with {count} hosts. Leave it out, and give the number of "
-            "epochs: ",
+            f" measures the speed of one machine; received it with {counted(count, 'host')}. Leave it out, and give "
+            "the number of epochs: ",
             Settings({"training.epochs": "N"}),
         )
     if count > config.training.micro_batches:
         raise ConfigError(
-            f"There are {count} hosts, and training.micro_batches is {config.training.micro_batches}. A step is shared "
-            "by its micro-batches, so it needs one for each host. Start fewer, or another run with ",
+            f"There are {counted(count, 'host')}, and training.micro_batches is {config.training.micro_batches}. A "
+            "step is shared by its micro-batches, so it needs one for each host. Start fewer, or another run with ",
             Settings({"training.micro_batches": count}),
             ", whose batches may be smaller by that factor.",
         )

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from nmt.data.manifest import SIDES, Manifest, read_manifest
+from nmt.errors import counted
 from nmt.runs import metrics
 from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
@@ -54,7 +55,7 @@ class RunFacts:
         model, epochs, path = self.config.model, self.epochs, self.run.metrics_path
         languages = " to ".join(self.manifest.languages.values())
         day = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).date()}" if path.exists() else "not yet"
-        steps = f"{self.records[-1].step:,} steps" if self.records else ""
+        steps = counted(self.records[-1].step, "step") if self.records else ""
         by = self.config.training.best_by
         score = Fact("Best validation", "none yet", "the first comes after the first epoch")
         if best := metrics.best_of(self.run.validations(), by):
@@ -63,7 +64,7 @@ class RunFacts:
             score = Fact("Best validation", f"{value:{measure.form}}", f"{measure.label}, {weights}, {loss}")
         return [
             Fact("Dataset", f"{self.manifest.settings.dataset}", "" if languages == "source to target" else languages),
-            Fact("Trained", day, f"{len(epochs)} of {self.config.training.epochs} epochs"),
+            Fact("Trained", day, f"{len(epochs)} of {counted(self.config.training.epochs, 'epoch')}"),
             Fact("Model", model.architecture, model.description.removeprefix(model.architecture).lstrip(", ")),
             Fact("Parameters", "not saved yet" if self.parameters is None else f"{self.parameters:,}"),
             Fact("Training time", duration(self.seconds), steps),

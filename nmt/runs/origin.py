@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.storage.json_file import read_json
 
 
@@ -48,7 +48,7 @@ class Origin(Record):
         """Comparison in words."""
         counts = [f"{count:,} by {aspect}" for aspect, count in self.different.items()]
         logits = [] if self.logits is None else [f"logits by up to {self.logits:.1e}"]
-        return f"of {len(self.expected):,} sentences differ {', '.join(counts + logits)}"
+        return f"of {counted(len(self.expected), 'sentence')} differ {', '.join(counts + logits)}"
 
 
 def read_origin(path: Path) -> Origin | None:

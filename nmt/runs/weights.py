@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, counted
 from nmt.message import Argument, Command
 from nmt.models.weights import Shapes, current_name, set_weights, shape_difference
 from nmt.runs.directory import Run, find_run
@@ -151,7 +151,7 @@ def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
         NmtError: if one of them has no weights.
     """
     end = max(available, default=0)
-    return sorted(_with_weights(end - count + 1, end, f"the last {count} epochs", available, owner))
+    return sorted(_with_weights(end - count + 1, end, f"the last {counted(count, 'epoch')}", available, owner))
 
 
 def _with_weights(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:

@@ -76,6 +76,16 @@ def _aside(path: Path, prefix: str) -> Iterator[Path]:
             os.close(descriptor)
 
 
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield an empty folder in the system's folder for temporary files, which is gone in the end.
+
+    What killed processes of this user have left there is removed first.
+    """
+    with _aside(Path(tempfile.gettempdir()) / "scratch", WRITING) as folder:
+        yield folder
+
+
 def _locked_folder(parent: Path, prefix: str) -> tuple[Path, int]:
     """Return a new folder and the descriptor that holds its lock.
 

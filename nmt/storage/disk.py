@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.errors import NmtError
+from nmt.errors import ConflictError, NmtError, file_for_folder
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (*NO_SPACE, errno.EROFS, errno.EFBIG, errno.EIO)
@@ -24,12 +24,15 @@ def disk_errors_in_words(path: Path) -> Iterator[None]:
 
     Raises:
         DiskError: if the disk refuses.
+        ConflictError: if a file stands where the path needs a folder.
     """
     try:
         yield
     except NmtError:
         raise
     except Exception as error:
+        if isinstance(error, FileExistsError | NotADirectoryError) and (needs_folder := file_for_folder(path)):
+            raise ConflictError(needs_folder) from error
         reason = _reason(error)
         if reason is None:
             raise

@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import DataError, NotFoundError
-from nmt.message import Argument
+from nmt.message import Argument, Part
 from nmt.storage.atomic import write_text
 
-RESTORE = ("Restore a copy, or prepare the corpus again with ", Argument("overwrite", True), ".")
+MANIFEST = "manifest.json"
+"""File of every dataset."""
 MAX_DEPTH = 100
 """Deepest nesting of JSON values; files of nmt have fewer than ten levels."""
 MAX_JSON = 64 * 2**20  # bytes; enough for a tokenizer of four million words
+
+
+def restore(path: Path) -> tuple[Part, ...]:
+    """Return the remedy for a file that is missing or damaged. Files of a dataset can be made again."""
+    if path.name == MANIFEST or (path.parent / MANIFEST).exists():
+        return ("Restore a copy, or prepare the corpus again with ", Argument("overwrite", True), ".")
+    return ("Restore a copy.",)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -54,12 +62,12 @@ def read_json(path: Path, what: str) -> Any:
         with path.open("rb") as file:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
-            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. ", *RESTORE)
+            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. ", *restore(path))
         return parse_json(content.decode("utf-8"))
     except FileNotFoundError:
-        raise NotFoundError(f"{what} is missing: {path} does not exist. ", *RESTORE) from None
+        raise NotFoundError(f"{what} is missing: {path} does not exist. ", *restore(path)) from None
     except ValueError as error:
-        raise DataError(f"{path} is damaged: {error}. {what} is JSON. ", *RESTORE) from error
+        raise DataError(f"{path} is damaged: {error}. {what} is JSON. ", *restore(path)) from error
 
 
 def _is_deep(value: Any) -> bool:

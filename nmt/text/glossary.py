@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.data.sources.text_file import find_text_file, read_lines
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.tokenizers.base import Tokenizer
 
 MOST_CHARACTERS = 200
@@ -120,8 +120,8 @@ def read_glossary(file: str, target: Tokenizer) -> Glossary:
         source, *forms = (cell.strip() for cell in line.split("\t"))
         if longest := next((cell for cell in (source, *forms) if len(cell) > MOST_CHARACTERS), None):
             raise DataError(
-                f"{file}, line {number} has a term or a form of {len(longest):,} characters: {longest[:30]!r}... "
-                f"It has at most {MOST_CHARACTERS}. Shorten it, or leave the line out."
+                f"{file}, line {number} has a term or a form of {counted(len(longest), 'character')}: "
+                f"{longest[:30]!r}... It has at most {MOST_CHARACTERS}. Shorten it, or leave the line out."
             )
         forms, key = [form for form in forms if form], tuple(token for token, _ in _tokens(source))
         unknown = next((word for form in forms for word in target.unknown(form)), None)

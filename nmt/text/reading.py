@@ -134,52 +134,24 @@ class Reader:
             ]  # fmt: skip
         return found
 
-    def _without(  # noqa: PLR0912
-        self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]
-    ) -> Text:
+    def _without(self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]) -> Text:
         """Return a sentence without its tags and some of its places."""
         places, tags = _apart(sentence, places, tags)
-        plain = _blank(sentence, tags)
-        content_end = len(plain.rstrip(CLOSING + " "))
-        rest, cuts, last, is_joined = _Rest(), list[Cut](), 0, False
+        cutting = _Cutting(sentence, tags)
         for start, end, number in sorted([*((*place, 0) for place in places), *tags]):
-            if not number and sentence[start - 1 : start] + sentence[end : end + 1] in BRACKETS:
-                start, end = start - 1, end + 1  # noqa: PLW2901 - the brackets go with it
-            left = sentence[last:start]
-            if is_joined:
-                rest.join(left)
-            else:
-                rest.add(left)
-            is_joined = not number or (is_joined and not left)
-            while not number and rest.is_empty and plain[end : end + 1] and plain[end] in CLOSING:
-                end += 1  # noqa: PLW2901 - and so does punctuation
             if number > 0:
-                is_apart = is_joined or not rest.words or rest.ends_in_space or plain[end : end + 1].isspace()
-                has_begun = not is_apart
-                after = plain[end:].lstrip()[:1]
-                is_closed = not (has_begun and rest.last_has_letters) and after not in OPENING + QUOTES
-                cuts.append(Cut(sentence[start:end], rest.words - has_begun, is_closed, number))
-            elif number:
-                cuts.append(Cut(sentence[start:end], rest.words, rest.last_sign not in CLOSING + QUOTES, number))
+                cutting.open_tag(start, end, number)
+            elif number < 0:
+                cutting.close_tag(start, end, number)
             else:
-                space = sentence[_end_of_word(sentence, start) : start]
-                is_closed = end >= content_end
-                if rest.last_sign == "," and is_closed:  # as in "Hello, {name}!"
-                    rest.drop_last_sign()
-                    space = f",{space}"
-                    cuts = [cut._replace(words=min(cut.words, rest.words)) for cut in cuts]
-                is_glued = plain[end : end + 1].isalnum() and not space
-                cuts.append(Cut(space + sentence[start:end], rest.words, is_closed, is_glued=is_glued))
-            last = end
-        if is_joined:
-            rest.join(sentence[last:])
-        else:
-            rest.add(sentence[last:])
-        if places and not plain[places[-1][1] :].strip():
+                cutting.cut(start, end)
+        text = cutting.finish()
+        cuts = cutting.cuts
+        if places and not cutting.plain[places[-1][1] :].strip():
             cuts = [each if each.tag else each._replace(is_closed=False) for each in cuts]
-        if not any(map(str.isalnum, rest.text)):
+        if not any(map(str.isalnum, text)):
             return Text("", cuts=(Cut(sentence, 0, False),))
-        return self._known_case(rest.text.split())._replace(cuts=tuple(cuts))
+        return self._known_case(text.split())._replace(cuts=tuple(cuts))
 
     # --- case
 
@@ -302,6 +274,71 @@ class _Rest:
                 break
             self._parts.pop()
         self.ends_in_space = False
+
+
+class _Cutting:
+    """A sentence from which parts are taken, in order: what is left of it, and the cuts."""
+
+    def __init__(self, sentence: str, tags: list[Tag]) -> None:
+        self.plain = _blank(sentence, tags)
+        """The sentence with spaces in place of its tags."""
+        self.cuts = list[Cut]()
+        self._sentence, self._rest = sentence, _Rest()
+        self._content_end = len(self.plain.rstrip(CLOSING + " "))
+        self._last = 0
+        self._is_joined = False
+        """Whether a cut, with nothing but tags after it, stands before what is added next."""
+
+    def cut(self, start: int, end: int) -> None:
+        """Take a place out, with the brackets around it; one at the beginning with the punctuation after it."""
+        sentence, rest = self._sentence, self._rest
+        if sentence[start - 1 : start] + sentence[end : end + 1] in BRACKETS:
+            start, end = start - 1, end + 1
+        self._add_until(start)
+        self._is_joined = True
+        while rest.is_empty and self.plain[end : end + 1] and self.plain[end] in CLOSING:
+            end += 1
+        space = sentence[_end_of_word(sentence, start) : start]
+        is_closed = end >= self._content_end
+        if rest.last_sign == "," and is_closed:  # as in "Hello, {name}!"
+            rest.drop_last_sign()
+            space = f",{space}"
+            self.cuts = [each._replace(words=min(each.words, rest.words)) for each in self.cuts]
+        is_glued = self.plain[end : end + 1].isalnum() and not space
+        self.cuts.append(Cut(space + sentence[start:end], rest.words, is_closed, is_glued=is_glued))
+        self._last = end
+
+    def open_tag(self, start: int, end: int, number: int) -> None:
+        """Take a tag out that opens something."""
+        self._is_joined = not self._add_until(start) and self._is_joined
+        rest, plain = self._rest, self.plain
+        is_apart = self._is_joined or not rest.words or rest.ends_in_space or plain[end : end + 1].isspace()
+        has_begun = not is_apart
+        after = plain[end:].lstrip()[:1]
+        is_closed = not (has_begun and rest.last_has_letters) and after not in OPENING + QUOTES
+        self.cuts.append(Cut(self._sentence[start:end], rest.words - has_begun, is_closed, number))
+        self._last = end
+
+    def close_tag(self, start: int, end: int, number: int) -> None:
+        """Take a tag out that closes something."""
+        self._is_joined = not self._add_until(start) and self._is_joined
+        is_closed = self._rest.last_sign not in CLOSING + QUOTES
+        self.cuts.append(Cut(self._sentence[start:end], self._rest.words, is_closed, number))
+        self._last = end
+
+    def finish(self) -> str:
+        """Return what is left of the sentence."""
+        self._add_until(len(self._sentence))
+        return self._rest.text
+
+    def _add_until(self, place: int) -> str:
+        """Add the sentence up to a place to the rest, and return what was added."""
+        text = self._sentence[self._last : place]
+        if self._is_joined:
+            self._rest.join(text)
+        else:
+            self._rest.add(text)
+        return text
 
 
 def _end_of_word(sentence: str, place: int) -> int:

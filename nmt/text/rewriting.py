@@ -68,7 +68,7 @@ class Alignment(NamedTuple):
             text: what the model read.
         """
         words = text.split()
-        ends = [len(source.encode(" ".join(words[:count]))) for count in range(1, len(words) + 1)]
+        ends = _ends_of_words(source, words)
         first_tag = source.size - len(source.tags)
         columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS) and id_ < first_tag]
         of_token = np.searchsorted(ends, np.arange(len(columns)), side="right")
@@ -88,10 +88,28 @@ class Alignment(NamedTuple):
         return found or [int(self.weights[:, word].argmax())]
 
 
+def _ends_of_words(source: Tokenizer, words: Sequence[str]) -> list[int]:
+    """Return the number of tokens up to the end of each word of a text."""
+    space = len(source.encode("a a")) - 2 * len(source.encode("a"))  # a tokenizer of characters has a token for it
+    ends, end = list[int](), 0
+    for word in words:
+        tokens = len(source.encode(word))
+        end += tokens + (space if tokens and end else 0)
+        ends.append(end)
+    return ends
+
+
 def words_of(target: Tokenizer, ids: Sequence[int]) -> list[int]:
     """Return the number of the word of each target token before eos."""
     ids = [id_ for id_ in ids if id_ != EOS]
-    return [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]
+    numbers, number, start = list[int](), 0, 0
+    for place in range(len(ids)):
+        words = target.decode(ids[start : place + 1]).split()
+        if len(words) > 1:
+            number += len(words) - 1
+            start = place
+        numbers.append(number)
+    return numbers
 
 
 def align(translator: SentenceTranslator, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:

@@ -200,8 +200,7 @@ class Translator(SentenceTranslator):
 
     @functools.cached_property
     def _reader(self) -> Reader:
-        language = self._manifest.languages["source"] if self._manifest else "source"
-        return Reader(self.source, language, split=self.config.decoding.ordinary_text != "lines")
+        return Reader(self.source, self.languages[0], split=self.config.decoding.ordinary_text != "lines")
 
     def _find_lines(
         self, texts: Sequence[str], options: TextOptions, names: Sequence[str] | None, skip_too_long: bool

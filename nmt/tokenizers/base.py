@@ -107,14 +107,15 @@ class Token(NamedTuple):
 def tokens_of(tokenizer: Tokenizer, text: str) -> list[Token]:
     """Return the tokens of raw text, without bos and eos."""
     ids = tokenizer.encode(text)
-    bytes_ = bytes(byte for byte in map(tokenizer.byte_of, ids) if byte is not None)
+    byte_of = {id_: tokenizer.byte_of(id_) for id_ in set(ids)}
+    bytes_ = bytes(byte for byte in map(byte_of.__getitem__, ids) if byte is not None)
     characters = ((character, len(character.encode())) for character in bytes_.decode())  # bytes stand for whole ones
     parts = ((character, (number + 1, count)) for character, count in characters for number in range(count))
     unknown, found = iter(tokenizer.unknown(text)), []
     for id_, piece in zip(ids, tokenizer.pieces(ids), strict=True):
         if id_ == UNK:
             found.append(Token(id_, next(unknown).replace(" ", SPACE_MARK), "unknown"))
-        elif tokenizer.byte_of(id_) is not None:
+        elif byte_of[id_] is not None:
             found.append(Token(id_, piece, "byte", *next(parts)))
         else:
             found.append(Token(id_, piece, "piece"))

@@ -45,7 +45,15 @@ class SubwordSampler:
         ]  # fmt: skip
         self._ids = {model.id_to_piece(id_): id_ for id_ in plain}
         self._scores = {id_: float(model.get_score(id_)) for id_ in plain}
-        self._longest = max(map(len, self._ids), default=1)
+        self._lengths: dict[str, list[int]] = {}
+        """Lengths of the pieces that end with a character, the longest first."""
+        for piece in sorted(self._ids, key=len, reverse=True):
+            lengths = self._lengths.setdefault(piece[-1], [])
+            if len(piece) > 1 and len(piece) not in lengths:
+                lengths.append(len(piece))
+        for lengths in self._lengths.values():
+            lengths.append(1)
+        self._unknowns: dict[str, list[int]] = {}
         self._unknown_score = min(self._scores.values(), default=0.0) - UNKNOWN_PENALTY
         self._lattices: dict[str, list[Ends]] = {}
         self._segment: Callable[[str, random.Random], Iterator[list[int]]] = (
@@ -68,8 +76,10 @@ class SubwordSampler:
 
     def _unknown(self, character: str) -> list[int]:
         """Return the ids of a character without a piece: its bytes, or unk."""
-        ids = [self._model.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode("utf-8")]
-        return ids if all(self._model.is_byte(id_) for id_ in ids) else [UNK]
+        if character not in self._unknowns:
+            ids = [self._model.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode("utf-8")]
+            self._unknowns[character] = ids if all(self._model.is_byte(id_) for id_ in ids) else [UNK]
+        return self._unknowns[character]
 
     # --- unigram language model: P(segmentation) is proportional to the product of its pieces' probabilities ** alpha
     # (Kudo 2018, with all segmentations instead of the l best)
@@ -93,9 +103,10 @@ class SubwordSampler:
         sums, lattice = [0.0], []
         for end in range(1, len(word) + 1):
             starts, pieces, weights = [], [], []
-            for start in range(max(0, end - self._longest), end):
-                id_ = self._ids.get(word[start:end])
-                if id_ is None and start < end - 1:
+            for length in self._lengths.get(word[end - 1], [1]):
+                start = end - length
+                id_ = self._ids.get(word[start:end]) if start >= 0 else None
+                if id_ is None and length > 1:
                     continue
                 starts.append(start)
                 pieces.append([id_] if id_ is not None else self._unknown(word[start]))

@@ -87,6 +87,17 @@ def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
     return [each for each in found if each[0]]
 
 
+def has_fewer_sentences(source: str, translation: str, source_language: str, target_language: str) -> bool:
+    """Return whether a line of several sentences has a translation of fewer.
+
+    A translation without any sign that ends a sentence, as of a model that writes no punctuation, counts as whole.
+    """
+    if STOPS.isdisjoint(translation):
+        return False
+    sentences = sentences_of(translation.strip(), target_language)
+    return len(sentences) < len(sentences_of(source.strip(), source_language))
+
+
 def are_single(lines: Iterable[str], language: str) -> bool:
     """Return whether nearly all lines of a corpus are one sentence, so that a line of several is unlike them."""
     sample = list(itertools.islice(lines, SAMPLE_LINES))

@@ -1,20 +1,26 @@
-"""Messages that end training: values that are not finite, a loss no better than guessing, memory that runs out."""
+"""Messages that end training: values that are not finite, a loss no better than guesses, memory that runs out."""
 
 import contextlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
-from nmt.errors import NmtError, OutOfMemoryError
+from nmt.data.token_arrays import Sequences
+from nmt.errors import NmtError, OutOfMemoryError, counted
 from nmt.message import Argument, Command, Message, Part, Settings
-from nmt.runs.metrics import EpochMetrics, StepValidation
+from nmt.runs.metrics import Validation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
+from nmt.tokenizers.base import EOS
 from nmt.training.checkpoints import TrainingProgress
 from nmt.training.optimization.update import Update
+
+USUAL_RATES = {"learning_rate_scale": 1.0, "peak_learning_rate": 5e-4}
+"""Learning rates with which models train; half of a rate far above them diverges too."""
+AT_ONCE = 10_000_000
+"""Tokens that are counted at once, for their memory."""
 
 
 class DivergedError(NmtError):
@@ -33,7 +39,7 @@ def failed_step(update: Update, progress: TrainingProgress) -> str | None:
         number, skipped = report.last_bad_batch, report.skipped - 1
     step, place = divmod(number, config.micro_batches)
     batch = (step - 1 - progress.step + progress.steps_in_epoch) * config.micro_batches + place + 1
-    after = f", after {skipped} skipped steps" if skipped else ""
+    after = f", after {counted(skipped, 'skipped step')}" if skipped else ""
     return f"step {step}, batch {batch} of epoch {progress.epoch + 1}{after}"
 
 
@@ -55,44 +61,49 @@ def diverged(what: str, saved: TrainingProgress | None, config: TrainingConfig) 
 
 def _lower_rate(config: TrainingConfig) -> tuple[Part, ...]:
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
+    lower = min(getattr(config, key) / 2, USUAL_RATES[key])
     return (
         "Start another run with a lower rate, such as ",
-        Settings({f"training.{key}": getattr(config, key) / 2}),
+        Settings({f"training.{key}": lower}),
         ", with more training.warmup_steps or with ",
         Settings({"training.clip_norm": 1}),
         ".",
     )
 
 
-def without_success(
-    validations: Sequence[EpochMetrics | StepValidation], vocabulary: int, config: TrainingConfig
-) -> Message | None:
+def loss_of_guessing(train: Sequences, validation: Sequences, vocabulary: int) -> float:
+    """Return the mean loss of a validation target token, eos included, of guesses by how often training has each id.
+
+    A model that ignores the source and the words before learns this and no more; an untrained one is above it.
+    """
+    counts = np.ones(vocabulary)  # an id that training does not have is possible
+    for place in range(0, len(train.tokens), AT_ONCE):
+        counts += np.bincount(train.tokens[place : place + AT_ONCE], minlength=vocabulary)
+    counts[EOS] += len(train)
+    expected = np.bincount(validation.tokens, minlength=vocabulary)
+    expected[EOS] += len(validation)
+    return float(-(expected @ np.log(counts / counts.sum())) / expected.sum())
+
+
+def without_success(validations: Iterable[Validation], guessing: float, config: TrainingConfig) -> Message | None:
     """Return in words that training has ended without success, and the remedy; None if a validation was better.
 
-    The loss of guessing is that of equally probable target ids. Overfitting raises the validation loss above it too,
-    so the lowest loss counts, or a training loss that falls.
+    Overfitting and a late divergence raise the validation loss too, so the lowest counts: its weights are kept.
 
     Args:
         validations: all validations of the run.
-        vocabulary: number of target ids.
+        guessing: ``loss_of_guessing``.
         config: the section training.
     """
-    guessing = math.log(vocabulary)
     lowest = min((validation.validation_loss for validation in validations), default=0.0)
-    best_bleu = max((validation.validation_bleu or 0.0 for validation in validations), default=0.0)
-    train_losses = [epoch.train_loss for epoch in validations if isinstance(epoch, EpochMetrics)]
-    falls = len(train_losses) < 2 or train_losses[-1] < train_losses[0]
-    if lowest >= guessing:
-        finding = f"no validation loss is below {guessing:.3f}, that of guessing among {vocabulary:,} ids"
-    elif not falls and lowest >= guessing / 2 and best_bleu < 1:
-        finding = (
-            f"the training loss was {train_losses[0]:.3f} in the first epoch and is {train_losses[-1]:.3f} in the "
-            "last, and the translations do not resemble the references"
-        )
-    else:
+    if lowest < guessing:
         return None
-    few_steps = " A run of few steps may need more epochs instead."
-    return Message(f"Training failed: {finding}. ", *_lower_rate(config), few_steps)
+    return Message(
+        f"Training failed: the lowest validation loss is {lowest:.3f}; guesses by how often each token occurs have "
+        f"{guessing:.3f}. ",
+        *_lower_rate(config),
+        " If the loss hardly changed, the run needs more epochs or a higher rate.",
+    )
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from nmt.data.batch_plan import pad_rows, pairs_seen, plan_epoch
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest
 from nmt.data.token_arrays import Split
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, counted
 from nmt.runtime import tf
 from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run
 from nmt.training.optimization.update import Batch
@@ -163,11 +163,12 @@ def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
         ConfigError: naming split and side of a sentence that is too long.
     """
     limits = {"source": config.limits.source, "target": config.limits.target}
+    most = max(longest for split in manifest.splits.values() for longest in split.longest.values()) + 2
     for name, split in manifest.splits.items():
         for side, longest in split.longest.items():
             limit, needed = limits[side], longest + 2  # bos and eos
             if limit is not None and needed > limit:
                 raise ConfigError(
-                    f"The longest {side} of the {name} split has {needed} tokens with bos and eos; this model reads at "
-                    f"most {limit}. Set {config.settings_for_length(needed)}."
+                    f"The longest {side} of the {name} split has {counted(needed, 'token')} with bos and eos; this "
+                    f"model reads at most {limit}. Set {config.settings_for_length(most)}."
                 )

@@ -26,7 +26,7 @@ class ValidationEvent(NamedTuple):
     samples: list[Sample]
     """Translations of sample sentences."""
     best: bool
-    """Whether it is the best validation so far."""
+    """Whether it is the best validation so far, and better than guesses."""
 
     @property
     def records(self) -> list[Metrics]:

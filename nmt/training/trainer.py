@@ -29,7 +29,14 @@ from nmt.storage.arrays import Arrays
 from nmt.storage.file_lock import locked
 from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, restore_newest
-from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, shortage_in_words
+from nmt.training.divergence import (
+    DivergedError,
+    diverged,
+    failed_step,
+    loss_of_guessing,
+    not_finite,
+    shortage_in_words,
+)
 from nmt.training.initial_weights import set_initial_weights, starts_at_random
 from nmt.training.input_pipeline import InputPipeline, check_lengths
 from nmt.training.interrupts import StopRequested, never_stop
@@ -353,7 +360,14 @@ class Trainer:
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
         best = best_of(self.validations, self.config.training.best_by) is metrics
+        best = best and metrics.validation_loss < self.guessing
         return ValidationEvent(metrics, list(result.decoded.samples), best)
+
+    @functools.cached_property
+    def guessing(self) -> float:
+        """Validation loss of guesses, below which a model has learned anything."""
+        train, validation = (self.dataset.split(name).target for name in ("train", "validation"))
+        return loss_of_guessing(train, validation, self.dataset.manifest.vocabulary["target"])
 
     def _average(self) -> AverageMetrics:
         """Save the average of the last epochs' weights, and return its record."""

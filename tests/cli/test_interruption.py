@@ -2,9 +2,10 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,32 +28,94 @@ def temporary(folder: Path) -> list[Path]:
     return [path for prefix in (".writing-", ".replaced-") for path in folder.rglob(f"{prefix}*")]
 
 
-@pytest.mark.parametrize("command", [
-    "translate", "tokens --run base", "evaluate --run base", "report --run base",
-    "synthesize mono.txt --name bt --export none", "export --to ctranslate2 --output exported", "average --last 2",
-    "train --config base.yaml --run new", "plot attention im", "prepare many.tsv", "bench --generated",
-])  # fmt: skip
-@pytest.mark.parametrize("seconds", [0.35, pytest.param(2.5, marks=pytest.mark.slow)])
-def test_one_line_says_what_was_interrupted(command: str, seconds: float, project: Path) -> None:
-    """While the program starts, and while it works."""
-    write_tsv(project / "many.tsv", ((f"im {number} tired", f"ich bin {number} mude") for number in range(300_000)))
+SIGNALLING = """
+import importlib, os, sys
+from nmt.data.sources import public
+place, address, *arguments = sys.argv[1:]
+public.CORPORA = {"slow": public.PublicFile("slow.pkl", address, "", "0" * 64)}
+module, _, name = place.partition(":")
+*outer, name = name.split(".")
+owner = importlib.import_module(module)
+for part in outer:
+    owner = getattr(owner, part)
+real = getattr(owner, name)
+def entered(*arguments, **named):
+    os.write(2, b"AT WORK\\n")
+    return real(*arguments, **named)
+setattr(owner, name, entered)
+sys.argv = ["nmt", *arguments]
+from nmt.__main__ import main
+main()
+"""
+"""Runs a command that says when it enters a function; a download of the corpus "slow" comes from a given address."""
+ENTERED = "AT WORK\n"
+SEARCH = "nmt.decoding.tensorflow_engine:TensorFlowEngine.search_batch"
+WORK = {
+    "translate --input mono.txt": SEARCH,
+    "tokens --run base": "nmt.tokenizers.registry:load_tokenizer",
+    "evaluate --run base": SEARCH,
+    "report --run base": SEARCH,
+    "synthesize mono.txt --name bt --export none": SEARCH,
+    "export --to ctranslate2 --output exported": "nmt.export.ctranslate2:CTranslate2Exporter.translate",
+    "average --last 2": "nmt.training.validation:Validator.validate",
+    "train --config base.yaml --run new": "nmt.training.optimization.update:Update.take",
+    "plot attention im": "nmt.decoding.tensorflow_engine:TensorFlowEngine.attention_maps",
+    "prepare many.tsv": "nmt.data.prepare:write_split",
+    "bench --generated": "nmt.training.optimization.update:Update.take",
+    "fetch slow": "nmt.data.sources.public:_download",
+}
+"""Function that a command calls at its work, which then takes a while."""
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """Address of a file of a server that takes requests and answers none."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/slow.pkl"
+
+
+@pytest.mark.parametrize("command", WORK)
+@pytest.mark.parametrize("moment", ["start", pytest.param("work", marks=pytest.mark.slow)])
+def test_one_line_says_what_was_interrupted(
+    command: str, moment: str, project: Path, silent_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the program loads what it needs, and while it works."""
+    monkeypatch.setenv("no_proxy", "*")
+    write_tsv(project / "many.tsv", ((f"im {number} tired", f"ich bin {number} mude") for number in range(100_000)))
     (project / "mono.txt").write_text("im one two three\n" * 100_000)
-    process = start(command.split(), project)
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    if process.wait(60) == 0:
-        pytest.skip("it had ended already")
+    before = {path for path in project.rglob("*") if "checkpoints" not in path.parts}
+    place = WORK[command] if moment == "work" else "nmt.cli.app:_run"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SIGNALLING, place, silent_server, *command.split()], cwd=project, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
     assert process.stderr
-    said = process.stderr.read()
-    if process.returncode == -signal.SIGINT and not said.strip():
-        pytest.skip("Python itself had not begun")
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
-    if "Saved at step" not in said and "Stopped before" not in said:
-        [line] = [line for line in said.splitlines() if "interrupted" in line]
-        assert line in (f"nmt: {message(command.split())}", f"nmt: {message([])[:22]} before it began. Nothing was "
-                        "changed. Give the same command again.")  # fmt: skip
+    said = list[str]()
+    for line in process.stderr:
+        said.append(line)
+        if line == ENTERED:
+            process.send_signal(signal.SIGINT)
+            break
+    assert ENTERED in said, said
+    said += process.stderr.readlines()
+    assert process.wait(60) == 130, said
+    assert "Traceback" not in "".join(said)
+    if not any(line.startswith(("Saved at step", "Stopped before")) for line in said):
+        assert [line for line in said if "interrupted" in line] == [f"nmt: {message(command.split())}\n"]
     assert not temporary(project)
+    assert {path for path in project.rglob("*") if "checkpoints" not in path.parts} - before <= {
+        project / "data" / ".bt.synthesis",
+        *(project / "data" / ".bt.synthesis").rglob("*"),
+    }
+
+
+def test_ctrl_c_before_the_program_has_begun_is_one_line(tmp_path: Path) -> None:
+    code = "import os; os.kill(os.getpid(), 2)"
+    (tmp_path / "typer.py").write_text(code)  # which the command line imports first
+    process = start(["info"], tmp_path)
+    _, said = process.communicate(timeout=60)
+    words = "nmt was interrupted before it began. Nothing was changed. Give the same command again.\n"
+    assert (process.returncode, said) == (130, f"nmt: {words}")
 
 
 def test_lines_that_were_translated_before_ctrl_c_have_arrived(project: Path) -> None:

@@ -32,9 +32,9 @@ TEXTS = Path(__file__).with_name("messages.txt")
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
 $ nmt traim  => No such command 'traim'. Did you mean 'train'
-$ nmt translate --bem 3 'im thirsty'  => No such option: --bem. Did you mean --beam or --n-best?
+$ nmt translate --bem 3 'im thirsty'  => No such option: --bem. Did you mean --beam or --n-best
 $ nmt train --name x  => No such option: --name. Did you mean --run?
-$ nmt train --learning-rate-scale 3  => Did you mean --set training.learning_rate_scale=...?
+$ nmt train --learning-rate-scale 3  => Did you mean --set training.learning_rate_scale=3?
 $ nmt tune  => Did you mean the example with Optuna in configs/README.md?
 $ nmt translate --beam  => Option '--beam' requires an argument
 $ nmt translate --sample=yes 'im thirsty'  => Option '--sample' does not take a value
@@ -62,7 +62,7 @@ $ nmt train  => The variables of SLURM name no hosts: SLURM_PROCID not found
 # A folder is not what it is to be.
 $ rm -r data && touch data
 $ printf 'one\teins\n' > pairs.tsv
-$ nmt prepare pairs.tsv  => data/pairs cannot be used: Not a directory
+$ nmt prepare pairs.tsv  => data/pairs cannot be used: data is a file, and has to be a folder
 
 # --- nmt export, and what translates with exports ---------------------------------------------------------------------
 $ nmt export --to onnx  => There is no export format 'onnx'
@@ -98,10 +98,10 @@ $ nmt serve base base --port 0  => Two models translate en to de
 & listen 24573
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
-$ nmt serve --host 'no address'  => --host 'no address' is not an address of this machine
+$ nmt serve --host 'no address'  => --host is 'no address', which is not an address of this machine
 $ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
-$ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
-$ nmt serve --trust-proxy proxy  => --trust-proxy 'proxy' is not an address
+$ nmt serve --allow-origin example.org  => --allow-origin is 'example.org'. An origin is
+$ nmt serve --trust-proxy proxy  => --trust-proxy is 'proxy', which is not an address
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
@@ -125,10 +125,10 @@ $ nmt prepare english-german-both.pkl --name notes  => data/notes exists and is 
 $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --name english-german-both  => data/english-german-both was prepared
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-=> --set data.tokenizer is 'char', but --tokenizer-of requires 'word'
+=> data.tokenizer is set to 'char', but --tokenizer-of requires 'word'
 $ nmt prepare english-german-both.pkl --name again --languages english-german  => --languages is 'english-german'
 $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.target_language=fr
-=> --set data.target_language is 'fr', but --languages requires 'de'.
+=> data.target_language is set to 'fr', but --languages requires 'de'.
 $ nmt prepare english-german-both.pkl --name again --set data.source_language=English
 => 'English' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now
@@ -321,6 +321,8 @@ $ nmt train --config base.yaml --set model.heads=2  => model.heads: 4 before, 2 
 $ sed -i 's/^training:/training:\n  xla: true/' checkpoints/base/config.yaml
 $ nmt train --run base  => training.xla: True, a setting of older versions. The step is not compiled
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
+$ nmt train --run base --dataset other  => The tokenizers of run 'base' are not those of dataset 'other'
+$ nmt prepare english-german-both.pkl --name other --set data.seed=7 --tokenizer-of base
 $ nmt train --run base --dataset other  => dataset: 'english-german-both' before, 'other' or new content
 $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids on the source side and 14 on the target
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5  => this model reads at most 5
@@ -353,7 +355,7 @@ $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.t
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
 $ sed -i 's/"format": 6/"format": 7/' data/english-german-both/manifest.json
-$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 6
+$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 7
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train
 $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json
@@ -501,7 +503,7 @@ $ nmt translate --input page.html  => Give --output FILE.html for its translatio
 $ nmt translate --input in.txt --output out.txt  => --output takes the document of --input
 $ nmt translate --output out.html 'im thirsty'  => --output takes the document of --input
 $ printf '<p>im thirsty' > page.html
-$ nmt translate --input page.html --output page.html  => page.html exists already
+$ nmt translate --input page.html --output page.html  => A command never replaces what it reads
 $ nmt translate --input page.html --output page.txt  => the document page.html stays what it is
 $ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
 $ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
@@ -571,10 +573,10 @@ $ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13
 $ nmt evaluate --metric chrf --tokenize char  => --tokenize char has no effect on chrf
 $ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md'
 $ printf 'eins\n' > few.de
-$ nmt evaluate --hypothesis few.de --reference few.de --by-length  => --by-length cannot be computed
+$ nmt evaluate --hypothesis few.de --reference few.de --by-length  => Scores by length cannot be computed
 $ nmt evaluate --hypothesis few.de --reference few.de --stress  => --stress cannot be computed
 $ nmt evaluate --hypothesis few.de --reference few.de --glossary a.tsv  => --glossary cannot be computed
-$ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrate is of the translations of one run
+$ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrate is for the translations of one run
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
 $ echo eins > few.de
 $ nmt evaluate --output few.de  => few.de exists already. It is never overwritten
@@ -583,7 +585,7 @@ $ nmt evaluate --output a.html --report a.html  => --output and --report are bot
 $ echo mine > mine.html
 $ nmt evaluate --report mine.html  => mine.html exists and is no report of nmt
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
-$ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect
+$ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam 4 has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone
 $ nmt evaluate --resamples 100000000  => 100,000,000 bootstrap resamples of 30 sentences would take 291
 $ printf 'one\ntwo\n' > few.en; printf 'eins\n' > few.de
@@ -612,7 +614,7 @@ $ rm data/english-german-both.pkl
 & nmt.data.sources.public.RETRIES = 0
 $ nmt fetch b  => data/b.pkl could not be downloaded from https://example.org/b.pkl: Connection refused
 $ rm -r data; touch data
-$ nmt fetch english-german-both  => data/english-german-both.pkl could not be downloaded from
+$ nmt fetch english-german-both  => data is a file, and has to be a folder
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
 $ nmt bench --generated --dataset english-german-both  => Sentences are generated or those of a dataset

@@ -124,3 +124,21 @@ def test_a_dataset_that_was_about_to_be_replaced_gets_its_name_back() -> None:
     Path("data/pairs").rename("data/.replaced-pairs-abcd_123")
     assert not nmt.prepare("first.tsv", name="pairs").is_new
     assert [path.name for path in Path("data").iterdir()] == ["pairs"]
+
+
+def test_the_processes_of_a_killed_preparation_end() -> None:
+    """They share its standard output, which is at its end once all of them are gone."""
+    kill = """
+import multiprocessing, os, nmt
+from nmt.data import encoding
+encoding.PARALLEL_PAIRS, encoding.available_processors = 0, lambda: 2
+
+def progress(*_):
+    if multiprocessing.active_children():
+        print("tokenizing", flush=True)
+        os.kill(os.getpid(), 9)
+
+nmt.prepare("first.tsv", name="pairs", progress=progress)
+"""
+    done = subprocess.run([sys.executable, "-c", kill], check=False, timeout=60, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"tokenizing\n")

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from nmt.config.data import DataConfig
 from nmt.data.manifest import Manifest
 from nmt.data.prepare import prepare
-from nmt.data.repeats import SAMPLE_TARGETS, repeats, share_of_repeats
+from nmt.data.repeats import SAMPLE_TARGETS, empty_ids, repeats, share_of_repeats
 from nmt.data.token_arrays import Sequences
+from nmt.tokenizers.base import FIRST_WORD, UNK
+from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 
 @given(st.lists(st.integers(0, 2), max_size=12))
@@ -39,14 +41,54 @@ def test_a_word_that_grammar_doubles_is_no_repeat(sentence: str) -> None:
     assert not repeats([*sentence.replace(" ", "")])
 
 
+WORDS = WordTokenizer(["a", "b", "c"], "none")
+
+
 @given(st.lists(st.lists(st.integers(4, 6), max_size=9), min_size=1, max_size=30))
 def test_the_share_is_that_of_all_targets_where_they_are_few(rows: list[list[int]]) -> None:
-    assert share_of_repeats(Sequences.from_rows(rows, 7)) == np.mean([repeats(row) for row in rows])
+    assert share_of_repeats(Sequences.from_rows(rows, 7), WORDS) == np.mean([repeats(row) for row in rows])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Es kostet 1.000.000 Euro ...", "hier --- dort", "花了1000000元……。。。", "كلف ١٠٠٠ دينار...",  # noqa: RUF001
+     "१००० रुपये ।।।", "1000 lira!!!", "=====", "- - - -"],
+)  # fmt: skip
+def test_rows_of_dots_lines_spaces_and_zeros_are_no_phrases(text: str) -> None:
+    characters, words = CharacterTokenizer(sorted(set(text)), "none"), WordTokenizer(sorted(set(text.split())), "none")
+    for tokenizer in (characters, words):
+        assert not repeats(tokenizer.encode(text), empty_ids(tokenizer)), tokenizer.unit
+    assert repeats(characters.encode(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 3 3 3 4",
+        "1333",
+        "0 1 0 1 0 1 2",
+        "hahaha",
+        "哈哈哈",
+        "لالالا",
+        "हर हर हर दिन",
+        "çok çok çok iyi",
+        "ja, ja, ja, nein",
+    ],
+)
+def test_rows_of_other_digits_letters_and_words_are_phrases(text: str) -> None:
+    tokenizer = CharacterTokenizer(sorted(set(text)), "none")
+    assert repeats(tokenizer.encode(text), empty_ids(tokenizer))
+
+
+def test_unknown_words_are_no_phrase() -> None:
+    rows = [[UNK] * 5, [FIRST_WORD, UNK, UNK, UNK]]
+    assert share_of_repeats(Sequences.from_rows(rows, 7), WORDS) == 0
+    assert share_of_repeats(Sequences.from_rows([[UNK, FIRST_WORD] * 3], 7), WORDS) == 1
 
 
 def test_of_many_targets_a_sample_from_all_of_them_counts() -> None:
     rows = [[4, 5]] * (2 * SAMPLE_TARGETS) + [[4, 4, 4]] * (2 * SAMPLE_TARGETS)
-    assert share_of_repeats(Sequences.from_rows(rows, 7)) == pytest.approx(0.5, abs=0.001)
+    assert share_of_repeats(Sequences.from_rows(rows, 7), WORDS) == pytest.approx(0.5, abs=0.001)
 
 
 PHRASES = {

@@ -54,7 +54,7 @@ def test_an_export_translates_as_the_run_without_tensorflow(exported_project: Pa
 
 
 def test_scores_n_best_and_evaluation_take_the_export(exported_project: Path) -> None:
-    options = ["--beam", "3", "--n-best", "2", "--json"]
+    options = ["--beam", "3", "--n-best", "2"]
     ours, theirs = (
         nmt("translate", *export, *options, "im one two three", cwd=exported_project).stdout.splitlines()
         for export in ([], ["--export", "ctranslate2-float32"])
@@ -69,6 +69,20 @@ def test_scores_n_best_and_evaluation_take_the_export(exported_project: Path) ->
     record = json.loads(nmt(*arguments, cwd=exported_project).stdout)
     assert [system["name"] for system in record["systems"]] == ["base", "base/ctranslate2-float32"]
     assert record["scores"]["systems"]["base"] == record["scores"]["systems"]["base/ctranslate2-float32"]
+
+
+@pytest.mark.parametrize("export", [[], ["--export", "ctranslate2-float32"]])
+def test_both_engines_carry_placeholders_and_tags_and_keep_each_term(exported_project: Path, export: list[str]) -> None:
+    (exported_project / "terms.tsv").write_text("two\tsieben\n")
+    texts = ["one {name} two , %s", 'im <a title="one > two">two</a> one', "im two one two", "im %s , <b/> , {x}, one"]
+    done = nmt("translate", *export, "--glossary", "terms.tsv", *texts, cwd=exported_project)
+    named, quoted, doubled, commas = done.stdout.splitlines()
+    assert named.count("{name}") == named.count("%s") == 1
+    assert quoted.count('<a title="one > two">') == quoted.count("</a>") == 1
+    assert doubled.split().count("sieben") == 2
+    assert all(commas.count(piece) == 1 for piece in ("%s", "<b/>", "{x}"))
+    plain = [re.sub(r"<[^<>]*(?:\"[^\"]*\"[^<>]*)?>|\{\w+\}|%s", "", line) for line in (named, quoted)]
+    assert all("sieben" in re.findall(r"\w+", line) for line in plain)
 
 
 @pytest.mark.slow

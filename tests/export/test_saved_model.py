@@ -111,7 +111,7 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
         weight.assign(weight.numpy() * 1.5 + dice.normal(0, 0.1, weight.shape))
     run = Run(folder)
     save_weights(run, weights_of(model), 1)
-    return TrainedModel(run, 1, config, None, source, target), Translator(
+    return TrainedModel(run, 1, config, None, source, target, checksum=None), Translator(
         TensorFlowEngine(model, config), source, target, config, 1
     )  # type: ignore[arg-type]
 

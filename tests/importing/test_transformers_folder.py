@@ -16,6 +16,7 @@ from nmt.errors import DataError
 from nmt.export import process
 from nmt.export.base import TrainedModel
 from nmt.export.huggingface import HuggingFaceExporter
+from nmt.importing import proof
 from nmt.importing.importing import import_model
 from nmt.importing.original import sides_of
 from nmt.runs.directory import Run
@@ -153,3 +154,19 @@ def test_ids_are_those_of_marian_tokenizer(folder: Path, corpora: Path) -> None:
     assert len(texts) == 10_000 and not different
     clean = [pair[0] for pair in pairs]
     assert sum(ours.decode(ours.encode(text)) != ours.normalize(text) for text in clean) == 0
+
+
+class Scores:
+    """Engine whose translations have given scores."""
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = scores
+
+    def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
+        assert len(sources) == len(targets) == 2
+        return [np.array([score / 2] * 2) for score in self.scores]
+
+
+@pytest.mark.parametrize(("other", "ties"), [(-3.00001, True), (-3.001, False), (-2.999, False), (-7.0, False)])
+def test_translations_tie_when_only_rounding_separates_their_scores(other: float, ties: bool) -> None:
+    assert proof._tie(Scores(-3.0, other), [5], [6, EOS], [7, EOS]) is ties  # type: ignore[arg-type]

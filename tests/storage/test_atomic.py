@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.loading import find_config
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.storage.atomic import atomic_file, atomic_folder, remove_abandoned, write_text
+from nmt.storage.atomic import atomic_file, atomic_folder, remove_abandoned, scratch_folder, write_text
 from nmt.storage.json_file import read_json, write_json
 from nmt.storage.names import check_name, find_file
 from nmt.storage.text import as_cell, text_lines
@@ -167,6 +168,35 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(fol
     writing.communicate()
     assert writing.returncode == 0
     assert content(folder) == {"run/exports/writing/a.txt": b"half"}
+
+
+def test_what_a_killed_process_left_in_the_folder_for_temporary_files_is_removed(folder: Path) -> None:
+    code = (
+        "import time; from nmt.storage.atomic import scratch_folder\nwith scratch_folder() as f: print(f, flush=True)"
+    )
+    killed, working = (
+        subprocess.Popen([sys.executable, "-c", f"{code}; time.sleep(100)"], stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "TMPDIR": str(folder)})
+        for _ in range(2)
+    )  # fmt: skip
+    left, used = (Path(process.stdout.readline().strip()) for process in (killed, working) if process.stdout)
+    killed.kill()
+    killed.communicate()
+    assert left.is_dir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(folder))
+        with scratch_folder() as own:
+            assert sorted(folder.iterdir()) == sorted([own, used])
+    assert list(folder.iterdir()) == [used]
+    working.kill()
+    working.communicate()
+
+
+def test_temporary_folders_outlive_no_kill() -> None:
+    """A temporary folder is a scratch folder, or lies within a folder that is removed after a kill."""
+    sources = {path: path.read_text() for path in (ROOT / "nmt").rglob("*.py")}
+    assert not [path for path, text in sources.items() if re.search(r"TemporaryDirectory\((?!dir=)", text)]
+    assert [path.name for path, text in sources.items() if "mkdtemp" in text] == ["atomic.py"]
 
 
 # --- JSON and checksums

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from nmt.config.schema import Config
 from nmt.errors import NmtError
@@ -17,6 +18,7 @@ from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import StepMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage import arrays
+from nmt.storage.disk import DiskError, disk_errors_in_words
 from nmt.training.checkpoints import Checkpoint, TrainingProgress, TrainingState, restore_newest, save_checkpoint
 
 ERRORS = [errno.ENOSPC, errno.EROFS, errno.EDQUOT]
@@ -45,7 +47,10 @@ class Disk:
             if self.calls >= self.refuse_from:
                 if call.__name__ == "write_bytes":
                     call(arguments[0], arguments[1][: len(arguments[1]) // 2])  # what still found room
-                raise OSError(self.error, os.strerror(self.error), "some file")
+                reason = os.strerror(self.error)
+                if call.__name__ == "save_file":  # its library is in Rust, and has an error of its own
+                    raise SafetensorError(f"Error while serializing: I/O error: {reason} (os error {self.error})")
+                raise OSError(self.error, reason, "some file")
             return call(*arguments, **options)
 
         return guarded
@@ -96,3 +101,11 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
         for name, old in before.items():
             (run.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (run.folder / name).write_bytes(old)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_the_errors_of_the_library_for_arrays_are_told_apart(error: int, tmp_path: Path) -> None:
+    with pytest.raises(DiskError, match=os.strerror(error)), disk_errors_in_words(tmp_path / "a"):
+        raise SafetensorError(f"Error while serializing: I/O error: {os.strerror(error)} (os error {error})")
+    with pytest.raises(SafetensorError), disk_errors_in_words(tmp_path / "a"):
+        raise SafetensorError("Error while deserializing header: invalid header length")

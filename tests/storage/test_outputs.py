@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import ConflictError
+from nmt.errors import ConflictError, unusable
 from nmt.plotting import style
 from nmt.reporting.page import output_page
+from nmt.storage.atomic import atomic_file
 from nmt.storage.outputs import OutputFile, refuse_inputs
 
 
@@ -113,3 +114,17 @@ def test_a_page_replaces_a_page_alone(folder: Path, monkeypatch: Any) -> None:
     Path("b.html").write_text("<html>my own")
     with pytest.raises(ConflictError, match="no report of nmt"):
         output_page(Path("b.html"))
+
+
+@pytest.mark.parametrize("name", ["data/a.txt", "data/deep/a.txt"])
+def test_a_file_where_a_folder_has_to_be_is_named(folder: Path, name: str) -> None:
+    Path("data").write_text("mine")
+    with (
+        pytest.raises(ConflictError, match=f"{name} cannot be used: data is a file, and has to be a folder. Move it"),
+        atomic_file(Path(name)),
+    ):
+        pytest.fail("the block must not be entered")
+    with pytest.raises(OSError, match="a directory") as refused:
+        Path(name).write_text("new")
+    assert unusable(refused.value).startswith(f"{name} cannot be used: data is a file")
+    assert Path("data").read_text() == "mine"

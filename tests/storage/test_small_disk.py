@@ -86,3 +86,22 @@ def test_commands_on_a_full_disk_say_so_and_keep_what_was_there(left: int, disk:
     assert nmt.load("base").translate(["im one two three"])
     assert run_nmt("train", "--run", "base", "--set", "training.epochs=4").code == 0
     assert len(run.epochs()) == 4
+
+
+@pytest.mark.slow
+def test_training_that_fills_the_disk_names_the_state_that_it_goes_on_from(
+    disk: Path, trained_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("checkpoints", "data", "configs"):
+        shutil.copytree(trained_project / part, part)
+    run, longer = Run(Path("checkpoints/base")), ["train", "--run", "base", "--set", "training.epochs=4"]
+    filler = fill(60_000)
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.training.estimate.free_bytes", lambda folder: 10**9)  # others fill it later
+        ended = run_nmt(*longer)
+    assert ended.code == 2, ended.err
+    assert "cannot be written: No space left on device" in ended.err
+    assert f"The state after step {run.state_steps[-1]} is whole, and training goes on from there." in ended.err
+    filler.unlink()
+    assert run_nmt(*longer).code == 0
+    assert len(run.epochs()) == 4

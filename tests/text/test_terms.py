@@ -63,7 +63,10 @@ def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_translations_keep_terms_and_others_stay(translator: Translator, glossary: Glossary, beam: int) -> None:
-    searching = translator.reconfigured(translator.config.decoding.model_copy(update={"beam_size": beam}))
+    # A sentence alone in its batch: the last bits of a score depend on the batch, and terms leave other sentences to
+    # be searched for again.
+    settings = {"beam_size": beam, "batch_size": 1}
+    searching = translator.reconfigured(translator.config.decoding.model_copy(update=settings))
     options = TextOptions(SearchOptions(n_best=beam, scored=True))
     plain = searching.find(SENTENCES, options)
     kept = searching.find(SENTENCES, options._replace(glossary=glossary))
@@ -72,10 +75,7 @@ def test_translations_keep_terms_and_others_stay(translator: Translator, glossar
         assert all(not glossary.missing(text, each.text) for each in after if each.text)
         assert len({each.text for each in after}) == len(after)
         if not glossary.missing(text, before[0].text) and beam == 1:
-            unscored = [[each._replace(score=None) for each in several] for several in (before, after)]
-            assert unscored[0] == unscored[1]
-            # The score of a repaired translation is a sum in another order.
-            np.testing.assert_allclose([each.score for each in before], [each.score for each in after], rtol=1e-6)
+            assert before == after
         lacking += bool(glossary.missing(text, before[0].text))
     assert lacking > len(SENTENCES) / 2  # the model's own words are others
 
@@ -130,11 +130,11 @@ def test_scores_of_words_are_those_of_their_tokens(translator: Translator) -> No
 
 
 def test_a_term_that_stands_twice_needs_two_forms() -> None:
-    dog, hot = Term(("dog",), {"Hund": " hund ", "Hunde": " hunde "}), Term(("hot", "dog"), {"x": " heißer hund "})
+    dog, hot = Term(("dog",), {"Hund": " hund ", "Hunde": " hunde "}), Term(("hot", "dog"), {"x": " warmer hund "})
     terms = Glossary([dog, hot])
     assert [each.term for each in terms.missing("dog and dog", "Hund und Katze")] == [dog]
     assert terms.missing("dog and dog", "Hunde und Hund") == []
-    assert [each.term for each in terms.missing("dog, hot dog", "ein heißer Hund")] == [dog]
+    assert [each.term for each in terms.missing("dog, hot dog", "ein warmer Hund")] == [dog]
     assert terms.share_kept(["dog and dog"], ["Hund"]) == 0.5
 
 

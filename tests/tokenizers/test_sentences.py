@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.tokenizers.sentences import Segment, segment
+from nmt.tokenizers.sentences import Segment, has_fewer_sentences, segment
 
 LANGUAGES = ["en", "de", "ja", "ar", "source", "xx-yy", ""]
 SPACES = " \t\n\r\v\f\x1c\x85\xa0\u1680\u2003\u2028\u2029\u3000"
@@ -61,3 +61,25 @@ def test_text_on_which_the_library_panics_is_a_sentence(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("sentencex.segment", panic)
     assert [each.text for each in segment("One. Two.\nThree.", "en", words, 10)] == ["One. Two.", "Three."]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "languages", "is_fewer"),
+    [
+        ("A man sleeps. A dog runs.", "Ein Mann schläft.", "en de", True),
+        ("A man sleeps. A dog runs.", "Ein Mann schläft. Ein Hund rennt.", "en de", False),
+        ("A man, e.g. Mr. Smith, sleeps.", "Ein Mann schläft.", "en de", False),
+        ("Ein Mann, z. B. Herr Müller, schläft.", "A man sleeps.", "de en", False),
+        ("Er schläft. Sie rennt!", "他在睡觉。", "de zh", True),
+        ("Er schläft. Sie rennt!", "他在睡觉。她在跑。", "de zh", False),
+        ("هل ينام؟ نعم.", "Schläft er?", "ar de", True),
+        ("वह सोता है। वह दौड़ती है।", "Er schläft.", "hi de", True),
+        ("O uyuyor. O koşuyor.", "He sleeps. She runs.", "tr en", False),
+        ("im one. im two.", "ich bin eins ich bin zwei", "source target", False),
+        ("Er schläft. Sie rennt!", "", "de en", False),
+    ],
+)  # fmt: skip
+def test_lost_sentences_are_counted_in_their_languages(
+    source: str, translation: str, languages: str, is_fewer: bool
+) -> None:
+    assert has_fewer_sentences(source, translation, *languages.split()) == is_fewer

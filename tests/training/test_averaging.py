@@ -1,6 +1,8 @@
 """``nmt average``: its weights and scores are the same as in training, and ``nmt translate`` uses them afterwards."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -12,10 +14,12 @@ from nmt import load
 from nmt.data.dataset import Dataset, open_dataset
 from nmt.errors import ConflictError
 from nmt.evaluation.validation_decoder import ValidationDecoder
-from nmt.runs.directory import Run
+from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import read_arrays
+from nmt.storage.disk import DiskError
 from nmt.storage.file_lock import locked
+from nmt.training import stopping
 from nmt.training.stopping import average, average_runs
 
 SETTINGS = {
@@ -100,6 +104,22 @@ def test_the_average_of_runs_is_a_run_that_translates(run: Run, dataset: Dataset
     made = read_arrays(both.weights_path("average"))
     assert all(made[name] == pytest.approx(array + 5e-4, abs=1e-6) for name, array in weights.items())
     assert len(load("both").translate(["im thirsty"])) == 1
+
+
+@pytest.mark.parametrize("refused", ["save_weights", "append_metrics"])
+def test_the_average_of_runs_appears_whole_or_not_at_all(
+    run: Run, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = sorted(Path("checkpoints").rglob("*"))
+    with monkeypatch.context() as patch, pytest.raises(DiskError, match="checkpoints/both cannot be written: No space"):
+        patch.setattr(stopping if refused == "save_weights" else Run, refused, refuse)
+        average_runs("both", [(run, 7), (run, 8)], None, ValidationDecoder)
+    assert sorted(Path("checkpoints").rglob("*")) == before
+    average_runs("both", [(run, 7), (run, 8)], None, ValidationDecoder)
+    assert choose_epoch(find_run("both"), None) == "average"
 
 
 def test_runs_of_other_vocabularies_have_no_average(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import an_epoch
+from conftest import ROOT, an_epoch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -393,11 +394,23 @@ def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     assert choose_epoch(run, None) == 2
 
 
-def test_the_readme_names_the_files_of_a_checkpoint() -> None:
-    from conftest import ROOT
+def test_the_readme_lists_the_files_of_a_run(trained_project: Path) -> None:
+    """Numbers and sides stand for any others; a name without suffix is that of weights or of a folder."""
 
-    from nmt.training.checkpoints import MANIFEST, METRICS, OPTIMIZER, OPTIMIZER_OF_FORMAT_1, WEIGHTS
+    def general(name: str) -> str:
+        return re.sub(r"\d+", "N", re.sub(r"\.(source|target)\.", ".<side>.", name))
 
-    listing = (ROOT / "checkpoints" / "README.md").read_text(encoding="utf-8").partition("## A run on disk")[2]
-    assert all(f"`{name}`" in listing for name in (WEIGHTS, OPTIMIZER, METRICS, MANIFEST))
-    assert OPTIMIZER_OF_FORMAT_1 not in listing
+    page = (ROOT / "checkpoints" / "README.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1] for row in page.partition("## A run on disk")[2].splitlines() if row.startswith("| ")][1:]
+    of_run, of_state = (
+        {general(name) for row in rows if row.startswith(" its ") == its for name in re.findall(r"`([^`]+)`", row)}
+        for its in (False, True)
+    )
+    folder = trained_project / "checkpoints" / "base"
+    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    states = [path for path in found if path.parts[0] == "state"]
+    assert {path.name for path in states} == of_state
+    assert {general(f"{path.parent}/") for path in states} <= of_run
+    others = {general(str(path)) for path in found if path not in states}
+    assert len(others) >= 5
+    assert others <= of_run | {f"{name}.safetensors" for name in of_run}

@@ -9,8 +9,9 @@ from tiny_runs import prepare_pairs, tiny, trainer_of
 
 from nmt import runtime
 from nmt.config.schema import Config
-from nmt.errors import OutOfMemoryError
+from nmt.errors import NmtError, OutOfMemoryError
 from nmt.runtime import tf
+from nmt.training import estimate
 from nmt.training.estimate import foreseen_shortage
 
 
@@ -66,3 +67,18 @@ def test_memory_that_runs_out_ends_training_with_sizes_to_try(
         OutOfMemoryError, match=f"ran out {where}.*training.batch_size=16 --set training.micro_batches=4"
     ):
         trainer.train()
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_a_full_disk_stops_the_host_that_writes_alone(
+    is_chief: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainer = trainer_of("run", tiny(), prepare_pairs())
+    monkeypatch.setattr(trainer.group, "is_chief", is_chief)
+    monkeypatch.setattr(estimate, "free_bytes", lambda folder: 0)
+    if is_chief:
+        with pytest.raises(NmtError, match="Not enough disk space"):
+            estimate.estimate(trainer)
+    else:
+        assert estimate.estimate(trainer).disk == 0

@@ -175,7 +175,9 @@ def test_a_run_that_the_disk_cannot_hold_does_not_start(dataset: Dataset, monkey
     {"learning_rate_scale": 1e30}, {"schedule": "inverse_sqrt", "peak_learning_rate": 1e30},
 ], ids=str)  # fmt: skip
 def test_a_non_finite_loss_stops_the_run_with_a_message(dataset: Dataset, settings: dict) -> None:
-    with pytest.raises(NmtError, match=r"Training diverged: .*nothing has been saved.*rate(_scale)?=5e\+29"):
+    with pytest.raises(
+        NmtError, match=r"Training diverged: .*nothing has been saved.*(scale\"?[=:] ?1|rate\"?[=:] ?0\.0005)"
+    ):
         train("run", tiny(**settings, eager=True), dataset)
     assert Run(Path("checkpoints/run")).metrics() == []
 

@@ -7,7 +7,7 @@ import typer
 
 from nmt.cli.endings import about_gpus
 from nmt.cli.options import ConfigOption, DatasetOption, JsonOption, SetOption
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError, NmtError, counted
 
 if TYPE_CHECKING:
     from nmt.benchmark import BenchmarkReport, Speed
@@ -82,8 +82,8 @@ def bench(
         most = min((limit for limit in settings.model.limits if limit is not None), default=LONGEST + 2)
         if most < LONGEST + 2:
             raise ConfigError(
-                f"This model reads at most {most} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, "
-                f"bos and eos. Set {settings.model.settings_for_length(LONGEST + 2)}."
+                f"This model reads at most {counted(most, 'token')}. Generated sentences need {LONGEST + 2}: {LONGEST} "
+                f"tokens, bos and eos. Set {settings.model.settings_for_length(LONGEST + 2)}."
             )
         size = vocabulary or GENERATED_VOCABULARY
         origin, sizes = "generated ids", {"source": size, "target": size}

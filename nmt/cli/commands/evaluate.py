@@ -22,6 +22,7 @@ from nmt.cli.options import (
 )
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
+from nmt.message import Argument, Settings
 
 
 def _listed(names: Iterable[str], joint: str) -> str:
@@ -98,11 +99,12 @@ def evaluate(
             "alone. Leave --output out."
         )
     if hypotheses and not translated and (epoch is not None or decoding):
-        idle = "--epoch" if epoch is not None else f"decoding.{next(iter(decoding))}"
+        keys = Settings({f"decoding.{key}": value for key, value in decoding.items()})
+        idle = Argument("epoch", epoch) if epoch is not None else keys
         raise NmtError(
-            f"{idle} has no effect: only translations to score were given, so nothing is translated. Add --run, or "
-            f"leave {idle} out."
-        )
+            idle, " has no effect: only translations to score were given, so nothing is translated. Add --run, or "
+            "leave ", idle, " out."
+        )  # fmt: skip
     inputs = [Path(name) for name in [source, *(reference or []), *hypotheses, glossary] if name is not None]
     outputs = [path for path in (output, report) if path is not None]
     if len({path.resolve() for path in outputs}) < len(outputs):

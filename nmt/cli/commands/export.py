@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
+from nmt.errors import counted
 
 RARE = "Model card and proof"
 
@@ -89,6 +90,7 @@ def export(
     )
     comparison = exported.comparison
     bleu = {name: system["BLEU"].score for name, system in comparison.scores.systems.items()}
-    typer.echo(f"Equal to nmt: {comparison.sentences - comparison.different:,} of {comparison.sentences:,} sentences")
+    equal = comparison.sentences - comparison.different
+    typer.echo(f"Equal to nmt: {equal:,} of {counted(comparison.sentences, 'sentence')}")
     typer.echo(f"BLEU on the validation split: nmt {bleu[OURS]:.2f}, {exporter.consumer} {bleu[exporter.consumer]:.2f}")
     typer.echo(f"Written to {exported.folder} ({exported.bytes / 1e6:,.1f} MB)")

@@ -113,7 +113,8 @@ def describe(manifest: "Manifest") -> str:
     taken = f" of run {manifest.tokenizer_of}" if manifest.tokenizer_of else ""
     table = [["", *manifest.splits], *split_rows(manifest)]
     lines = [
-        f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}{languages}",
+        f"{files}: {counted(manifest.read, 'pair')} read{dropped}; split {settings.split}, seed "
+        f"{settings.seed}{languages}",
         *("  ".join([f"{label:<33}", *(f"{cell:>13}" for cell in cells)]) for label, *cells in table),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
@@ -150,7 +151,7 @@ def _why_size(manifest: "Manifest") -> str:
     if settings.tokenizer != "subword" or settings.vocabulary_size is not None or manifest.tokenizer_of:
         return ""
     pairs = manifest.splits["train"].pairs
-    return f"; the size suits {pairs:,} training pairs (to change it: --set data.vocabulary_size=N)"
+    return f"; the size suits {counted(pairs, 'training pair')} (to change it: --set data.vocabulary_size=N)"
 
 
 def _about_tokenizers(manifest: "Manifest", run: str) -> Iterator[str]:

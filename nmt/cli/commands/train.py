@@ -75,7 +75,8 @@ def train(
         say(line)
     with resolved.trainer(warn) as trainer:
         if trainer.is_finished():
-            say(endings.nothing_to_do(trainer))
+            if resolved.is_chief:
+                say(endings.nothing_to_do(trainer))
             if not dry_run and trainer.config.training.tensorboard:
                 trainer.train()  # it records the run
                 say(f"Recorded for TensorBoard. To watch: {VIEWER}")
@@ -89,6 +90,7 @@ def _show(line: str | Message) -> None:
 
 def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     from nmt.cluster.group import HostLostError
+    from nmt.storage.disk import DiskError
     from nmt.training.console import Console
     from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -119,4 +121,7 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         except HostLostError as error:
             raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
-    say(endings.finished(trainer))
+        except DiskError as error:
+            raise DiskError(*error.parts, f" {endings.after_full_disk(trainer)}") from error
+    if is_chief:  # the others need no folder of the run
+        say(endings.finished(trainer))

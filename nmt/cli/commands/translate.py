@@ -36,7 +36,7 @@ SHOWN = 5
 """Number of skipped lines that are named."""
 
 
-def translate(  # noqa: PLR0912
+def translate(
     sentences: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
@@ -84,7 +84,6 @@ def translate(  # noqa: PLR0912
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.formats import suffix_of
     from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
-    from nmt.storage.text import as_cell
     from nmt.text.glossary import read_glossary
     from nmt.text.translator import TextOptions
 
@@ -106,47 +105,114 @@ def translate(  # noqa: PLR0912
         return
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
-    terms = read_glossary(glossary, translator.target) if glossary else None
-    is_scored = as_json or n_best is not None
+    if score:
+        _write_scores(translator, parts)
+        return
     is_confident = as_json and translator.is_calibrated
     if is_confident and translator.calibration.weights is None:
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
-    search = SearchOptions(sample, n_best or 1, scored=is_scored)
-    count, skipped, shortened = 0, list[str](), list[str]()
+    terms = read_glossary(glossary, translator.target) if glossary else None
+    search = SearchOptions(sample, n_best or 1, scored=as_json or n_best is not None)
     is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
+    notes = _Notes(translator.languages if is_whole else None)
     for texts, names in parts:
-        if score:
-            pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
-            values = translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names)
-            for value in values:
-                typer.echo(f"{value:.4f}")
-            continue
-        try:
-            found = translator.find(
-                texts, TextOptions(search._replace(first=count), terms, is_confident), prefix, names, skip_too_long
-            )
-        except TooLongError as error:
-            raise DataError(
-                *error.parts, " With --skip-too-long its translation is empty, and the others follow."
-            ) from None
+        options = TextOptions(search._replace(first=notes.count), terms, is_confident)
+        found = _found(translator, texts, names, options, prefix, skip_too_long)
         if as_json:
-            alignments = _alignments(translator, texts, found)
-            for source, translations, aligned in zip(texts, found, alignments, strict=True):
-                typer.echo(_json_line(source, translations, aligned))
+            _write_json(translator, texts, found)
+        elif n_best is not None:
+            _write_n_best(found, notes.count + 1)
         else:
-            for number, translations in enumerate(found, start=count + 1):
-                for translation in translations:
-                    place = "" if n_best is None else f"{number}\t{translation.score:.4f}\t"
-                    typer.echo(place + as_cell(translation.text))
-        skipped += warn([translations[0] for translations in found], names)
-        lines = zip(texts, names, found, strict=True) if is_whole else ()
-        shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
-        count += len(texts)
-    if skipped:
-        _report(skipped, count, "sentences are longer than the model reads, and their translations are empty")
-    if shortened:
-        _report(shortened, count, "lines have translations of fewer sentences, as this run reads lines unsplit; "
-                "--ordinary-text sentences translates each sentence")  # fmt: skip
+            _write_texts(found)
+        notes.add(texts, names, found)
+    notes.write()
+
+
+def _found(
+    translator: "Translator", texts: list[str], names: list[str], options: "TextOptions", prefix: str,
+    skip_too_long: bool,
+) -> "list[list[Translation]]":  # fmt: skip
+    """Return the translations of lines; the refusal of a line that is too long names the option that skips it."""
+    try:
+        return translator.find(texts, options, prefix, names, skip_too_long)
+    except TooLongError as error:
+        raise DataError(
+            *error.parts, " With --skip-too-long its translation is empty, and the others follow."
+        ) from None
+
+
+def _write_scores(translator: "Translator", parts: Iterable[tuple[list[str], list[str]]]) -> None:
+    """Print the log-probabilities of given translations: lines of source TAB translation."""
+    for texts, names in parts:
+        pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
+        sources = [source for source, _ in pairs]
+        targets = [target for _, target in pairs]
+        for value in translator.score(sources, targets, names=names):
+            typer.echo(f"{value:.4f}")
+
+
+def _write_texts(found: "list[list[Translation]]") -> None:
+    """Print the best translation of each line."""
+    from nmt.storage.text import as_cell
+
+    for best, *_ in found:
+        typer.echo(as_cell(best.text))
+
+
+def _write_n_best(found: "list[list[Translation]]", first: int) -> None:
+    """Print several translations of each line, with its number and their scores."""
+    from nmt.storage.text import as_cell
+
+    for number, translations in enumerate(found, start=first):
+        for translation in translations:
+            typer.echo(f"{number}\t{translation.score:.4f}\t{as_cell(translation.text)}")
+
+
+def _write_json(translator: "Translator", texts: list[str], found: "list[list[Translation]]") -> None:
+    """Print an object of JSON for each line."""
+    alignments = _alignments(translator, texts, found)
+    for source, translations, aligned in zip(texts, found, alignments, strict=True):
+        typer.echo(_json_line(source, translations, aligned))
+
+
+class _Notes:
+    """What standard error says at the end about lines: those that were skipped, and those that lost sentences."""
+
+    def __init__(self, languages: tuple[str, str] | None) -> None:
+        """Take the languages of the translator if it may lose sentences of a line."""
+        self.count = 0
+        """Number of lines so far."""
+        self._languages = languages
+        self._skipped, self._shortened = list[str](), list[str]()
+
+    def add(self, texts: list[str], names: list[str], found: "list[list[Translation]]") -> None:
+        """Add lines with their names in messages, and their translations."""
+        from nmt.tokenizers.sentences import has_fewer_sentences
+
+        best = [translations[0] for translations in found]
+        self.count += len(texts)
+        self._skipped += warn(best, names)
+        if self._languages is None:
+            return
+        for text, name, translation in zip(texts, names, best, strict=True):
+            if has_fewer_sentences(text, translation.text, *self._languages):
+                self._shortened.append(name)
+
+    def write(self) -> None:
+        """Write the notes."""
+        self._write(self._skipped, "sentences are longer than the model reads, and their translations are empty")
+        self._write(
+            self._shortened,
+            "lines have translations of fewer sentences, as this run reads lines unsplit; --ordinary-text sentences "
+            "translates each sentence",
+        )
+
+    def _write(self, names: list[str], problem: str) -> None:
+        """Say what happened to some of the lines, and name the first."""
+        if not names:
+            return
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        typer.echo(f"nmt: {len(names)} of {self.count} {problem}: {'; '.join(names[:SHOWN])}{more}", err=True)
 
 
 Pairs = list[tuple[int, int]]
@@ -187,19 +253,6 @@ def _json_line(source: str, translations: "list[Translation]", alignments: "list
         shown.append(details)
     line = {"source": source, "unknown": translations[0].unknown, "translations": shown}
     return json.dumps(line, ensure_ascii=False)
-
-
-def _report(names: list[str], count: int, problem: str) -> None:
-    """Say on standard error what happened to some of the lines, and name the first."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    typer.echo(f"nmt: {len(names)} of {count} {problem}: {'; '.join(names[:SHOWN])}{more}", err=True)
-
-
-def _has_fewer(text: str, translation: str) -> bool:
-    """Return whether a line of several sentences has a translation of fewer."""
-    from nmt.tokenizers.sentences import sentences_of
-
-    return len(sentences_of(translation.strip(), "en")) < len(sentences_of(text.strip(), "en"))
 
 
 def _open_document(

@@ -23,7 +23,7 @@ def samples(run: RunOption = None) -> None:
     if not sentences:
         raise NotFoundError(
             f"Run {chosen.name!r} has no sample translations. Training makes them at each validation if "
-            "training.samples is not 0. Train with --set training.samples=3"
+            "training.samples is not 0. Train another run with --set training.samples=3"
         )
     for (number, source, reference), stages in sentences.items():
         width = max(len(stage.when) for stage in stages)

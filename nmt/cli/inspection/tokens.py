@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nmt.cli.options import JsonOption, RunOption
-from nmt.errors import NmtError, printable
+from nmt.errors import NmtError, counted, printable
 
 if TYPE_CHECKING:
     from nmt.tokenizers.base import Token, Tokenizer
@@ -103,7 +103,7 @@ def _warnings(row: "list[Token]", words: int, limit: int | None, longest: int | 
     if not words:
         found.append("no tokens are left after normalization")
     if limit is not None and len(row) > limit:
-        found.append(f"{len(row)} tokens with <s> and </s>; the model reads at most {limit}")
+        found.append(f"{counted(len(row), 'token')} with <s> and </s>; the model reads at most {limit}")
     if longest is not None and words > longest:
-        found.append(f"{words} tokens; training leaves out pairs of more than data.max_tokens={longest}")
+        found.append(f"{counted(words, 'token')}; training leaves out pairs of more than data.max_tokens={longest}")
     return found

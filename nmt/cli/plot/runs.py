@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import ConfigOption, DatasetOption, EpochOption, RunOption, SetOption
-from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.errors import DataError, NmtError, NotFoundError, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +85,7 @@ def by_length(
     from nmt.evaluation.evaluate import evaluate
     from nmt.evaluation.result import EvaluationRecord
     from nmt.plotting.comparison import draw_by_length
+    from nmt.storage.json_file import parse_json
 
     if file is None:
         settings: dict[str, Any] = {"resamples": 0, "examples": 0, "metrics": ["bleu"], "by_length": True}
@@ -97,7 +98,7 @@ def by_length(
         )
     else:
         try:
-            record = EvaluationRecord.model_validate_json(file.read_bytes())
+            record = EvaluationRecord.model_validate(parse_json(file.read_bytes()))
         except ValueError:
             raise DataError(
                 f"{file} is not an evaluation that nmt evaluate --json printed. Make one with: {SCORES}"
@@ -107,7 +108,8 @@ def by_length(
         time = datetime.fromtimestamp(file.stat().st_mtime)
     test_set = record.test_set
     name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
-    draw_by_length(figure, f"{name} · {test_set.sentences:,} sentences · {time.date()}", record.by_length)
+    details = f"{name} · {counted(test_set.sentences, 'sentence')} · {time.date()}"
+    draw_by_length(figure, details, record.by_length)
 
 
 def lengths(
@@ -140,7 +142,7 @@ def lengths(
     padding = [f"{share:.1%} of {side}" for side, share in padding_of(plan, sides, marks).items()]
     unit = "pairs" if training.batch_type == "sentences" else "target tokens"
     details = (
-        f"data {prepared.name} · training split, {manifest.splits['train'].pairs:,} pairs · prepared "
+        f"data {prepared.name} · training split, {counted(manifest.splits['train'].pairs, 'pair')} · prepared "
         f"{manifest.prepared_at[:10]} · padding in batches of {training.batch_size:,} {unit}: {', '.join(padding)}"
     )
     draw_lengths(figure, details, sides, manifest.unit)

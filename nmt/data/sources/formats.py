@@ -8,7 +8,7 @@ from nmt.config.data import DataConfig
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.message import Settings
 from nmt.storage.json_file import parse_json
 
@@ -109,8 +109,8 @@ def _read_two_files(source_file: TextFile, target_file: TextFile) -> NumberedPai
             short, long = (source_file, target_file) if source is None else (target_file, source_file)
             unread = sum(1 for _ in sides[source is None])
             raise DataError(
-                f"{short} has {number - 1:,} lines, {long} has {number + unread:,}. Two files are paired line by line, "
-                "so they need the same number of lines. Give two files that belong together."
+                f"{short} has {counted(number - 1, 'line')}, {long} has {number + unread:,}. Two files are paired line "
+                "by line, so they need the same number of lines. Give two files that belong together."
             )
         source_line, target_line = source[1], target[1]
         if isinstance(source_line, Unreadable):
