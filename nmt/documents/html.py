@@ -316,9 +316,9 @@ class Markup:
         translated = parent.translated
         if "notranslate" in plain_text(values.get("class") or "").split():
             translated = False
-        value = plain_text(values.get("translate", "unset")).lower()
-        if value in ("no", "yes", ""):
-            translated = value != "no"
+        if "translate" in values:
+            value = plain_text(values["translate"]).lower()
+            translated = value != "no" if value in ("no", "yes", "") else translated
         self._open.append(_Element(
             name, translated and name not in KEPT, parent.preformatted or name in PREFORMATTED,
             parent.foreign or name in _FOREIGN,
