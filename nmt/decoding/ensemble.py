@@ -32,7 +32,7 @@ def mean_log_probabilities(logits: list[tf.Tensor]) -> tf.Tensor:
 class Ensemble:
     """Several models behind the part of the ``Seq2SeqModel`` interface that engines use.
 
-    The models tokenize source sentences alike. Attention is that of the first model.
+    The models tokenize source sentences in the same way. Attention comes from the first model.
     """
 
     def __init__(self, models: list[Any]) -> None:

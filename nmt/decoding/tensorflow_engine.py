@@ -114,7 +114,7 @@ class TensorFlowEngine:
         if options.sampled:
             seed, count = self.config.decoding.seed, int(max_lengths.max())
             random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
-        forced = _padded([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
+        forced = _pad_rows([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
         search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefixes))
         if compiled:
             search = self._compile(search, options, bool(prefixes))
@@ -191,7 +191,7 @@ class TensorFlowEngine:
         """See ``nmt.decoding.translation.Engine``."""
         scores = [np.zeros(0)] * len(sources)
         for batch in self._batches([source + target for source, target in zip(sources, targets, strict=True)]):
-            source, target = self._sources(sources, batch), _padded([[BOS, *targets[index]] for index in batch])
+            source, target = self._sources(sources, batch), _pad_rows([[BOS, *targets[index]] for index in batch])
             states, expected = self.model.teacher_forcing(
                 tf.constant(source), tf.constant(target), remove_padding=False
             )
@@ -207,7 +207,7 @@ class TensorFlowEngine:
         # The attention of an empty target has no rows.
         attention = [np.zeros([1, 1, 0, len(source) + special], np.float32) for source in sources]
         for batch in self._batches(targets):
-            source, shifted = self._sources(sources, batch), _padded([[BOS, *targets[index][:-1]] for index in batch])
+            source, shifted = self._sources(sources, batch), _pad_rows([[BOS, *targets[index][:-1]] for index in batch])
             weights = self.model.cross_attention(tf.constant(source), tf.constant(shifted))
             if weights is None:
                 return None
@@ -236,7 +236,7 @@ class TensorFlowEngine:
     def _sources(self, rows: list[list[int]], batch: list[int]) -> np.ndarray:
         """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
         bos = [BOS] if self.config.model.reads_bos else []
-        return _padded([[*bos, *rows[index], EOS] for index in batch])
+        return _pad_rows([[*bos, *rows[index], EOS] for index in batch])
 
 
 def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
@@ -261,7 +261,7 @@ def _search_in_parallel(search: Callable[[list[int]], Any], batches: list[list[i
         pool.shutdown(cancel_futures=True)
 
 
-def _padded(rows: list[list[int]]) -> np.ndarray:
+def _pad_rows(rows: list[list[int]]) -> np.ndarray:
     """Return rows of ids, padded to the longest row: int32 [B, T]."""
     padded = np.full([len(rows), max(map(len, rows))], PAD, np.int32)
     for line, row in zip(padded, rows, strict=True):
