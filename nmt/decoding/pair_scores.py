@@ -47,7 +47,7 @@ def pair_scorer(config: DataConfig) -> Score:
                 Argument("languages"),
                 ".",
             )
-        translators.append(SentenceTranslator.open(run, epoch, others=members))
+        translators.append(SentenceTranslator.open(run, epoch, members=members))
 
     def score(pairs: Iterable[Pair | None]) -> Iterator[float]:
         lines = iter(pairs)

@@ -68,7 +68,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
     @classmethod
     def open(
         cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
-        others: Sequence[tuple[Run, str | None]] = (),
+        members: Sequence[tuple[Run, str | None]] = (),
     ) -> Self:  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
@@ -77,7 +77,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             epoch: weights of the run: the number of an epoch, "last", "best" or "average"; by default the average if
                 the run has one, else the best.
             decoding: search settings; None uses those of the run.
-            others: further runs of an ensemble, with their weights. The ensemble predicts the mean of all
+            members: further runs of an ensemble, with their weights. The ensemble predicts the mean of all
                 probabilities.
 
         Raises:
@@ -105,12 +105,12 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
         parts = [(config.model, weights)]
-        for member, member_epoch in others:
+        for member, member_epoch in members:
             check_alike(run, member)
             parts.append((member.config().model, WeightsFile(member, choose_epoch(member, member_epoch))))
-        checksum = None if others else read_checksum(weights.path)
+        checksum = None if members else read_checksum(weights.path)
         engine = load_together(config, parts, source.size, target.size)
-        names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
+        names = "+".join(str(file.epoch) for _, file in parts) if members else weights.epoch
         return cls(engine, source, target, config, names, manifest, run, checksum)
 
     @property
@@ -159,7 +159,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         settings: DecodingConfig | None = None,
-        most: int = MOST_TOKENS,
+        max_tokens: int = MOST_TOKENS,
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each sentence, all with different texts, best first.
 
@@ -171,7 +171,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             skip_too_long: return an empty translation for a sentence that is longer than the model reads, instead of
                 raising.
             settings: search settings for these sentences; None uses those of the translator.
-            most: most tokens of a translation after its prefix.
+            max_tokens: most tokens of a translation after its prefix.
 
         Raises: the errors of ``nmt.text.translator.Translator.translate``.
         """
@@ -185,7 +185,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         prefixes = [self.target.encode(prefix)] * len(texts) if isinstance(prefix, str) else prefix
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
         prefix_lengths = np.array([*map(len, prefixes)] or 0, np.int32)
-        limits = np.minimum(max_lengths(self.config, lengths, prefix_lengths), prefix_lengths + np.int32(most))
+        limits = np.minimum(max_lengths(self.config, lengths, prefix_lengths), prefix_lengths + np.int32(max_tokens))
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
         # Request the whole beam, since some of its hypotheses may have the same text.
