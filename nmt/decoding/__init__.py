@@ -1,1 +1,1 @@
-"""Search over any model: greedy, sampling, beam; and the translator from text to text."""
+"""Decoding: greedy search, sampling and beam search with any model, and the translation of sentences."""

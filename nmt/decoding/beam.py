@@ -1,7 +1,7 @@
-"""Beam search, over any step function.
+"""Beam search over any step function.
 
-Shapes: B sentences, K beams of each, N live beams, V vocabulary, S source length, P length of forced prefixes, T
-longest limit, n hypotheses of a sentence.
+Shapes: B sentences, K beams per sentence, N live beams, V vocabulary, S source length, P length of forced prefixes, T
+largest length limit, n hypotheses per sentence.
 """
 
 from typing import Any, NamedTuple
@@ -31,8 +31,8 @@ def coverage_penalty(coverage: tf.Tensor, counts: tf.Tensor, beta: float) -> tf.
     """Return cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1)): float32 [B, K] (Wu et al. 2016, equation 14).
 
     Args:
-        coverage: sum_j p_ij, attention to each source token so far: float32 [B, K, S].
-        counts: source tokens to cover: bool [B, S].
+        coverage: sum_j p_ij, the attention that each source token has received so far: float32 [B, K, S].
+        counts: mask of the source tokens that should be covered: bool [B, S].
         beta: weight of the penalty.
     """
     logs = tf.math.log(tf.clip_by_value(coverage, 1e-9, 1.0))
@@ -40,24 +40,24 @@ def coverage_penalty(coverage: tf.Tensor, counts: tf.Tensor, beta: float) -> tf.
 
 
 class _Sentences(NamedTuple):
-    """Sentences in beam search."""
+    """State of beam search for B sentences."""
 
     index: tf.Tensor
     """Place in the batch: int32 [B]."""
     tokens: tf.Tensor
-    """Tokens of the open beams: int32 [B, K, T]."""
+    """Tokens of the live beams: int32 [B, K, T]."""
     last: tf.Tensor
-    """Last token of each open beam, padding for places without one: int32 [B, K]."""
+    """Last token of each live beam, padding in empty slots: int32 [B, K]."""
     log_probability: tf.Tensor
-    """Log-probability of each open beam, -inf for places without one: float32 [B, K]."""
+    """Log-probability of each live beam, -inf in empty slots: float32 [B, K]."""
     coverage: tf.Tensor
     """Attention of each beam to each source token, summed over its tokens: float32 [B, K, S]."""
     ended: tf.Tensor
-    """Tokens of the hypotheses that have ended, the best first: int32 [B, K, T]."""
+    """Tokens of the finished hypotheses, best first: int32 [B, K, T]."""
     scores: tf.Tensor
-    """Score of each ended hypothesis, -inf for places without one: float32 [B, K]."""
+    """Score of each finished hypothesis, -inf in empty slots: float32 [B, K]."""
     finished: tf.Tensor
-    """bool [B]."""
+    """Whether the search of a sentence is over: bool [B]."""
 
 
 def beam_search(
@@ -72,23 +72,25 @@ def beam_search(
     no_repeat_ngram_size: int = 0,
     covered: tf.Tensor | None = None,
 ) -> Hypotheses:
-    """Keep the K likeliest prefixes of each sentence; a hypothesis that ends takes its place along, so that K can end.
+    """Search with the K likeliest prefixes of each sentence.
+
+    A finished hypothesis keeps its slot, so the live beam shrinks until all K hypotheses are finished.
 
     A hypothesis Y of X scores s(Y, X) = log P(Y | X) / lp(Y) + cp(X; Y) (Wu et al. 2016, equation 14). The search of a
-    sentence stops once no open beam can still come among its ``n_best``: log-probabilities only fall, lp is largest at
-    the limit and cp is at most 0. A hypothesis cut off by its limit counts like others.
+    sentence stops when no live beam can still enter its ``n_best``: log-probabilities only fall, lp is largest at the
+    length limit, and cp is at most 0. A hypothesis that reaches its length limit counts as finished.
 
     Args:
-        step, state, limits: as of ``step_search``; the state has K beams.
+        step, state, limits: as in ``step_search``; the state has K beams.
         beams: K; with 1 this is greedy search.
-        n_best: n, at most K: number of hypotheses to return for each sentence.
+        n_best: n, the number of hypotheses to return for each sentence; at most K.
         alpha: exponent of the length penalty, at least 0.
-        beta: weight of the coverage penalty, at least 0; needs a step that returns attention.
-        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
-        covered: source tokens that the coverage penalty counts: bool [B, S].
+        beta: weight of the coverage penalty, at least 0. Values above 0 need a step that returns attention.
+        no_repeat_ngram_size: length of the n-grams that a hypothesis may contain only once; 0 allows repeats.
+        covered: mask of the source tokens that the coverage penalty counts: bool [B, S].
 
     Returns:
-        n hypotheses for each sentence. Places without one have the score -inf and padding.
+        n hypotheses for each sentence. Empty slots have the score -inf and padding.
     """
     size, width = tf.size(limits.max_lengths), tf.reduce_max(limits.max_lengths)
     places = tf.range(beams)
@@ -97,15 +99,15 @@ def beam_search(
     def extend(count: tf.Tensor, old: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
         logits, attention, state = step(old.last, state)
         forced = forced_tokens(count, old.index, limits.prefixes)
-        parents, chosen, total = _best_continuations(logits, old, beams, forced, count, no_repeat_ngram_size)
+        parents, next_tokens, total = _best_continuations(logits, old, beams, forced, count, no_repeat_ngram_size)
         with on_host():
             free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
-            taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
+            continues = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
             max_lengths = tf.gather(limits.max_lengths, old.index)
             cut = (count + 1 >= max_lengths)[:, tf.newaxis]
-            ends = taken & (tf.equal(chosen, EOS) | cut)
-            open_ = taken & ~ends
-            tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
+            ends = continues & (tf.equal(next_tokens, EOS) | cut)
+            live = continues & ~ends
+            tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, next_tokens)
             coverage, scores = old.coverage, total / length_penalty(count + 1, alpha)
             if beta and attention is not None:
                 coverage = tf.gather(coverage + attention, parents, batch_dims=1)
@@ -113,12 +115,12 @@ def beam_search(
             all_scores = tf.concat([old.scores, tf.where(ends, scores, float("-inf"))], axis=1)
             scores, order = tf.math.top_k(all_scores, beams)
             ended = tf.gather(tf.concat([old.ended, tokens], axis=1), order, batch_dims=1)
-            log_probability = tf.where(open_, total, float("-inf"))
+            log_probability = tf.where(live, total, float("-inf"))
             attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(max_lengths, alpha)
-            finished = old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable)
+            finished = old.finished | ~tf.reduce_any(live, axis=1) | (scores[:, n_best - 1] >= attainable)
             extended = old._replace(
                 tokens=tokens,
-                last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, PAD),
+                last=tf.where(live & ~finished[:, tf.newaxis], next_tokens, PAD),
                 log_probability=log_probability,
                 coverage=coverage,
                 ended=ended,
@@ -145,12 +147,12 @@ def _best_continuations(
     logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, count: tf.Tensor,
     no_repeat_ngram_size: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
-    """Return the K likeliest continuations of the sentences, whose N live beams have logits [N, V].
+    """Return the K likeliest continuations of each sentence from the logits [N, V] of the N live beams.
 
-    They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
+    Each beam contributes its K + 2 likeliest tokens, since pad and bos may be two of them.
 
     Returns:
-        Parent int32, token int32 and log-probability float32, [B, K] each.
+        Parent beams int32, next tokens int32 and log-probabilities float32, all [B, K].
     """
     size, layout = tf.shape(sentences.last)[0], BeamLayout.of(sentences.last)
     logits = tf.cast(logits, tf.float32)
@@ -165,12 +167,12 @@ def _best_continuations(
             forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
             tokens = tf.concat([tf.where(tf.equal(forced, PAD), tokens, PAD), forced], axis=1)
         allowed = tf.not_equal(tokens, PAD) & tf.not_equal(tokens, BOS)
-    found = log_probabilities(logits, tokens)
+    values = log_probabilities(logits, tokens)
     with on_host():
-        scores = layout.restore(tf.where(allowed, found, float("-inf")))
+        scores = layout.restore(tf.where(allowed, values, float("-inf")))
         totals = sentences.log_probability[:, :, tf.newaxis] + scores
         tokens = layout.restore(tokens)
         candidates = tf.reshape(totals, [size, -1])
         total, places = tf.math.top_k(candidates, beams)
-        chosen = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
-        return places // tf.shape(tokens)[2], chosen, total
+        next_tokens = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
+        return places // tf.shape(tokens)[2], next_tokens, total

@@ -1,4 +1,4 @@
-"""Engine of CTranslate2: computes with an exported model, without TensorFlow.
+"""CTranslate2 engine: translates with an exported model, without TensorFlow.
 
 Shapes: B sentences, S source length, T target length.
 """
@@ -22,22 +22,22 @@ from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import EOS, UNK
 
 _SEEDING = threading.Lock()
-"""Held while one call samples."""
+"""Held while a call samples, since the seed belongs to the process."""
 NO_SEED = 2**32 - 1
-"""Seed by which CTranslate2 draws numbers of its own, as without a seed."""
+"""Seed that makes CTranslate2 draw a random seed of its own."""
 SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "source", "target"))
 
 
 class CTranslate2Engine:
-    """An exported model. See ``nmt.decoding.translation.Engine``."""
+    """Engine of an exported model. See ``nmt.decoding.translation.Engine``."""
 
     def __init__(self, folder: Path, config: Config, positions: int | None = None) -> None:
         """Load the model.
 
         Args:
             folder: CTranslate2 model directory.
-            config: configuration of the run, with the settings of decoding to use.
-            positions: most tokens of a sentence that the export reads; None: any number.
+            config: configuration of the run, with the decoding settings to use.
+            positions: most tokens of a sentence that the export reads; None without a limit.
 
         Raises:
             DataError: if CTranslate2 cannot load the model.
@@ -47,18 +47,18 @@ class CTranslate2Engine:
         self._source_tokens, self._target_tokens = (read_json(folder / name, "A vocabulary") for name in names)
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
         self._folder, self._has_map = folder, (folder / VOCABULARY_MAP).exists()
-        # Several batches at a time, each on a core: that is faster than a batch on all cores.
+        # Several batches at a time, one per core, are faster than one batch on all cores.
         self._engine = self._load(available_processors())
 
     def _load(self, batches: int) -> ctranslate2.Translator:
-        """Return an engine that translates a number of batches at a time."""
+        """Return a CTranslate2 translator that computes this many batches at a time."""
         try:
             return ctranslate2.Translator(str(self._folder), inter_threads=batches, intra_threads=1)
         except (RuntimeError, ValueError, IndexError, MemoryError) as error:
             raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
 
     def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "CTranslate2Engine":
-        """Return an engine of the same loaded model with other settings of decoding; there is nothing to prepare."""
+        """Return an engine of the same loaded model with other decoding settings; nothing needs preparing."""
         engine = copy.copy(self)
         engine.config = self.config.model_copy(update={"decoding": decoding})
         return engine
@@ -73,11 +73,11 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """See ``nmt.decoding.translation.Engine``.
 
-        What sampling draws depends on the seed and on all sentences of the call.
+        The tokens that sampling draws depend on the seed and on all sentences of the call.
         """
         if not options.sampled:
             return self._search(self._engine, rows, limits, options, prefixes)
-        # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
+        # The seed belongs to the process and only affects threads that start later, each with its own random numbers.
         with _SEEDING:
             ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
             try:
@@ -109,54 +109,61 @@ class CTranslate2Engine:
             )
             for batch in batches
         ]
-        found: list[list[Hypothesis]] = [[] for _ in rows]
+        n_best: list[list[Hypothesis]] = [[] for _ in rows]
         for batch, results in zip(batches, running, strict=True):
             for index, pending in zip(batch, results, strict=True):
                 result = pending.result()
                 hypotheses = list(zip(result.hypotheses, result.scores, strict=True))
                 if kind == BEAM and not decoding.coverage_penalty:
-                    hypotheses = _ranked(hypotheses, decoding.length_penalty)
-                found[index] = [
+                    hypotheses = _rerank(hypotheses, decoding.length_penalty)
+                n_best[index] = [
                     Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
                     for tokens, score in hypotheses[: options.n_best]
                 ]
         if options.scored and decoding.no_repeat_ngram_size and not settings.get("coverage_penalty"):
-            found = self._rescored(rows, found, settings["length_penalty"])
-        return found
+            return self._rescore(rows, n_best, settings["length_penalty"])
+        return n_best
 
-    def _rescored(self, rows: list[list[int]], found: list[list[Hypothesis]], alpha: float) -> list[list[Hypothesis]]:
-        """Return hypotheses, the best first, with log-probabilities among all tokens, as our searches have them.
+    def _rescore(self, rows: list[list[int]], n_best: list[list[Hypothesis]], alpha: float) -> list[list[Hypothesis]]:
+        """Return hypotheses, best first, with probabilities normalized over all tokens, as in our own searches.
 
-        CTranslate2's are among the tokens that repeat no phrase. One that did not end it cannot score otherwise.
+        CTranslate2 normalizes over the tokens that repeat no phrase. It cannot score a hypothesis without eos again,
+        which keeps its score.
         """
-        ended = [(ids, each.ids) for ids, several in zip(rows, found, strict=True) for each in several
-                 if ids and EOS in each.ids]  # fmt: skip
-        values = self.token_scores(*map(list, zip(*ended, strict=True))) if ended else []
-        scores = iter([float(each.sum()) for each in values])
-        rescored = [
-            [each._replace(score=next(scores) / _penalty(each.ids, alpha)) if ids and EOS in each.ids else each
-             for each in several]
-            for ids, several in zip(rows, found, strict=True)
-        ]  # fmt: skip
-        return [sorted(several, key=lambda each: -each.score) for several in rescored]
+        sources, targets = list[list[int]](), list[list[int]]()
+        for ids, hypotheses in zip(rows, n_best, strict=True):
+            for hypothesis in hypotheses:
+                if ids and EOS in hypothesis.ids:
+                    sources.append(ids)
+                    targets.append(hypothesis.ids)
+        scores = iter(self.token_scores(sources, targets) if sources else [])
+        rescored = []
+        for ids, hypotheses in zip(rows, n_best, strict=True):
+            scored = [
+                hypothesis._replace(score=float(next(scores).sum()) / _penalty(hypothesis.ids, alpha))
+                if ids and EOS in hypothesis.ids else hypothesis
+                for hypothesis in hypotheses
+            ]  # fmt: skip
+            rescored.append(sorted(scored, key=lambda hypothesis: -hypothesis.score))
+        return rescored
 
     def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
-        """See ``nmt.decoding.translation.Engine``. CTranslate2 adds eos."""
+        """See ``nmt.decoding.translation.Engine``. CTranslate2 adds eos itself."""
         results = self._engine.score_batch(
             [self._pieces(ids) for ids in sources],
             [self._target_pieces(id_ for id_ in ids if id_ != EOS) for ids in targets],
             max_batch_size=self.config.decoding.batch_size,
             max_input_length=0,
         )
-        return [np.array(each.log_probs[: len(ids)]) for each, ids in zip(results, targets, strict=True)]
+        return [np.array(result.log_probs[: len(ids)]) for result, ids in zip(results, targets, strict=True)]
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
-        """Return the mean over the heads of the decoder's last layer: float32 [1, 1, T, S] each.
+        """Return the attention of the decoder's last layer, averaged over heads: float32 [1, 1, T, S] for each pair.
 
-        CTranslate2 leaves out the attention to bos and eos, which is 0 here.
+        CTranslate2 leaves out the attention to bos and eos, which is 0 in the result.
         """
         bos = int(self.config.model.reads_bos)
-        found = []
+        attention = []
         for ids, target in zip(sources, targets, strict=True):
             words = [id_ for id_ in target if id_ != EOS]
             weights = np.zeros([1, 1, len(target), bos + len(ids) + 1], np.float32)
@@ -173,15 +180,15 @@ class CTranslate2Engine:
                 )
                 rows = np.array(result.attention[0], np.float32)[: len(target)]
                 weights[0, 0, : len(rows), bos : bos + len(ids)] = rows
-            found.append(weights)
-        return found
+            attention.append(weights)
+        return attention
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
-        """Refuse: CTranslate2 gives no attention of single heads and layers."""
-        raise DataError(f"{self._folder} is an export, which gives cross-attention alone. Use the weights of its run.")
+        """Refuse the request, since CTranslate2 gives no attention of single heads and layers."""
+        raise DataError(f"{self._folder} is an export, which gives only cross-attention. Use the weights of its run.")
 
     def _batch_size(self, rows: list[list[int]]) -> int:
-        """Return the sentences of a batch: at most the configured ones, and a batch for each core."""
+        """Return the sentences per batch: at most ``decoding.batch_size``, and few enough for a batch on each core."""
         sentences = sum(bool(ids) for ids in rows)
         return max(1, min(self.config.decoding.batch_size, -(-sentences // available_processors())))
 
@@ -192,11 +199,11 @@ class CTranslate2Engine:
         return [self._target_tokens[id_] for id_ in ids]
 
 
-def _ranked(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tuple[list[str], float]]:
-    """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
+def _rerank(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tuple[list[str], float]]:
+    """Return the tokens and scores of hypotheses, best first, with the length penalty of our beam search.
 
-    CTranslate2 divides a log-probability by length^alpha, we by lp(Y).
-    With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
+    CTranslate2 divides a log-probability by length^alpha; our beam search divides it by lp(Y). With a coverage penalty
+    the log-probability cannot be recovered from the score, so the score stays as it is.
     """
     scored = [(tokens, score * len(tokens) ** alpha / _penalty(tokens, alpha)) for tokens, score in hypotheses]
     return sorted(scored, key=lambda hypothesis: -hypothesis[1])

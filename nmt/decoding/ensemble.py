@@ -1,4 +1,4 @@
-"""Ensemble: models of the same vocabularies that compute as one, with the mean of their probabilities.
+"""Ensemble: several models with the same vocabularies that predict the mean of their probabilities.
 
 Shapes: B batch, S source length, T target length, K beams, V target vocabulary, N live beams.
 """
@@ -12,7 +12,7 @@ from nmt.runtime import tf
 
 
 class States(tuple[Any, ...]):
-    """``DecoderState`` of all models."""
+    """The ``DecoderState`` of every model of an ensemble."""
 
     def reorder(self, parents: tf.Tensor) -> "States":
         """See ``nmt.models.base.DecoderState``."""
@@ -24,13 +24,16 @@ class States(tuple[Any, ...]):
 
 
 def mean_log_probabilities(logits: list[tf.Tensor]) -> tf.Tensor:
-    """Return the logarithm of the mean of the probabilities that models give: float32 [..., V] of logits [..., V]."""
-    each = tf.stack([tf.nn.log_softmax(tf.cast(part, tf.float32)) for part in logits])
-    return tf.reduce_logsumexp(each, axis=0) - math.log(len(logits))
+    """Return the log of the mean of the models' probabilities, float32 [..., V], from their logits [..., V]."""
+    log_probabilities = tf.stack([tf.nn.log_softmax(tf.cast(part, tf.float32)) for part in logits])
+    return tf.reduce_logsumexp(log_probabilities, axis=0) - math.log(len(logits))
 
 
 class Ensemble:
-    """What engines use of ``Seq2SeqModel``, of several that read source sentences alike; attention of the first."""
+    """Several models behind the part of the ``Seq2SeqModel`` interface that engines use.
+
+    The models tokenize source sentences in the same way. Attention comes from the first model.
+    """
 
     def __init__(self, models: list[Any]) -> None:
         """Take the models."""
@@ -38,11 +41,11 @@ class Ensemble:
         self.cross_attention, self.attention_weights = models[0].cross_attention, models[0].attention_weights
 
     def encode(self, source: tf.Tensor) -> tuple[Any, ...]:
-        """Return what each model encodes of source, int32 [B, S]."""
+        """Return the encoder output of each model for source, int32 [B, S]."""
         return tuple(model.encode(source) for model in self.models)
 
     def initial_state(self, encoded: tuple[Any, ...], beams: int) -> States:
-        """Return the state before the first token, of K beams of each sentence."""
+        """Return the state before the first token, with K beams for each sentence."""
         return States(model.initial_state(part, beams) for model, part in zip(self.models, encoded, strict=True))
 
     def step(self, tokens: tf.Tensor, encoded: Any, state: States, *, attention: bool = False) -> StepOutput:
@@ -53,12 +56,12 @@ class Ensemble:
         return StepOutput(logits, outputs[0].attention, States(output.state for output in outputs))
 
     def teacher_forcing(self, source: tf.Tensor, target: tf.Tensor, *, remove_padding: bool = True) -> TeacherForced:
-        """Return log-probabilities [B, T, V] in place of states, and the targets; see ``Seq2SeqModel``."""
+        """Return log-probabilities [B, T, V] instead of states, and the targets; see ``Seq2SeqModel``."""
         forced = [model.teacher_forcing(source, target, remove_padding=remove_padding) for model in self.models]
         pairs = zip(self.models, forced, strict=True)
-        logits = [model.output_projection().logits(each.states) for model, each in pairs]
+        logits = [model.output_projection().logits(output.states) for model, output in pairs]
         return TeacherForced(mean_log_probabilities(logits), forced[0].targets)
 
     def output_projection(self) -> Any:
-        """Return what passes on the log-probabilities of ``teacher_forcing``."""
+        """Return a projection that passes on the log-probabilities of ``teacher_forcing``."""
         return SimpleNamespace(logits=tf.identity)

@@ -1,4 +1,4 @@
-"""Exported models on disk: their description, and the search for them. Loads no TensorFlow."""
+"""Exported models on disk: finding, opening and checking them. Loads no TensorFlow."""
 
 import contextlib
 import re
@@ -20,11 +20,12 @@ from nmt.storage.json_file import check_format, read_json
 
 CTRANSLATE2 = "ctranslate2"
 EXPORTS = "exports"
-"""Folder in a run directory that its exports are written to."""
+"""Folder in a run directory that contains its exports."""
 DESCRIPTION = "export.json"
+"""File in an export that describes it."""
 AGAIN = "Export the run again."
 VOCABULARY_MAP = "vmap.txt"
-"""File with the target tokens of each source token, by CTranslate2's own name."""
+"""File with the target tokens of each source token; the name is CTranslate2's."""
 RUN_FILES = "run"
 """Folder in an export with the configuration, the manifest and the tokenizers of the run."""
 
@@ -39,7 +40,7 @@ class Description(Record):
     run: str
     """Name of the run."""
     epoch: int | str
-    """Weights: an epoch number, "average", or such as "step-1500"."""
+    """Weights of the run: an epoch number, "average", or for example "step-1500"."""
     weights: str | None = None
     """SHA-256 of the run's weights; None in format 1."""
     quantization: str
@@ -49,12 +50,12 @@ class Description(Record):
     nmt: str
     """Version of nmt that wrote the export."""
     files: dict[str, str]
-    """SHA-256 of each other file, by its path in the folder."""
+    """SHA-256 of the other files, by their paths in the folder."""
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """An export, whole."""
+    """An export whose files are complete and unchanged."""
 
     folder: Path
     description: Description
@@ -65,8 +66,8 @@ class ExportedModel:
         return Run(self.folder / RUN_FILES)
 
 
-def _named(run: Run, export: str) -> Argument:
-    """Return the argument of ``nmt export`` that gives an export to CTranslate2 its name."""
+def _name_argument(run: Run, export: str) -> Argument:
+    """Return the argument with which ``nmt export`` writes an export to CTranslate2 under this name."""
     if quantization := re.fullmatch(rf"{CTRANSLATE2}-(\w+)", export):
         return Argument("quantization", quantization[1])
     return Argument("output", run.folder / EXPORTS / export)
@@ -77,7 +78,7 @@ def open_export(folder: Path) -> ExportedModel:
 
     Raises:
         NotFoundError: if the folder holds no export.
-        DataError: if a file is missing or is not the one that was written, or the format is unknown.
+        DataError: if a file is missing or has changed, or the format is unknown.
     """
     description = read_description(folder)
     for name, checksum in description.files.items():
@@ -85,14 +86,14 @@ def open_export(folder: Path) -> ExportedModel:
         if not file.resolve().is_relative_to(folder.resolve()):
             raise DataError(f"{folder / DESCRIPTION} is damaged: {name!r} is outside the folder. {AGAIN}")
         if not file.is_file():
-            raise DataError(f"{file} is missing. The export was written with it. {AGAIN}")
+            raise DataError(f"{file} is missing, which belongs to the export. {AGAIN}")
         if sha256(file) != checksum:
-            raise DataError(f"{file} has changed: its SHA-256 is not the one noted when it was written. {AGAIN}")
+            raise DataError(f"{file} has changed: its SHA-256 differs from the recorded one. {AGAIN}")
     return ExportedModel(folder, description)
 
 
 def read_description(folder: Path) -> Description:
-    """Return the description of an export, without a look at its other files.
+    """Return the description of an export, without checking its other files.
 
     Raises:
         NotFoundError: if the folder holds no export.
@@ -113,9 +114,9 @@ def read_description(folder: Path) -> Description:
 
 
 def find_exports(run: Run, to: str) -> dict[Path, Description]:
-    """Return a run's exports of a format with their folders, the one written last first.
+    """Return the folders and descriptions of a run's exports of a format, newest first.
 
-    An export whose description is damaged is left out, so that it does not keep others from use.
+    An export with a damaged description is left out, so that the others stay usable.
     """
     files = [path for path in (run.folder / EXPORTS).glob(f"*/{DESCRIPTION}") if not path.parent.name.startswith(".")]
     exports: dict[Path, Description] = {}
@@ -128,10 +129,10 @@ def find_exports(run: Run, to: str) -> dict[Path, Description]:
 
 
 def is_of_weights(description: Description, run: Run, epoch: WeightsId) -> bool:
-    """Return whether an export was made of the weights that a run has for an epoch today.
+    """Return whether an export was made from the current weights of a run for an epoch.
 
     Weights can be restored from a backup or trained again under the same name, so their SHA-256 are compared. An export
-    of format 1 has none, and is of unknown weights.
+    of format 1 has no SHA-256, so its weights are unknown.
     """
     return description.epoch == epoch and description.weights == read_checksum(run.weights_path(epoch))
 
@@ -140,35 +141,40 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
     """Return a run and its export to CTranslate2.
 
     Args:
-        run: name of the run; None: the run that trained last.
-        epoch: weights that the export must have; None: any.
-        export: name of the export in the run, or a folder, whose path has a separator.
+        run: name of the run; None for the run that trained last.
+        epoch: weights that the export must have; None for any weights.
+        export: name of an export of the run, or a folder, whose path contains a separator.
 
     Raises:
-        NmtError: for weights that are not the exported ones, a format that CTranslate2 does not read, and a run beside
-            a folder.
-        NotFoundError: if there is no such run or export.
+        NmtError: if the export has different weights or a format that CTranslate2 does not read, or if both a run and
+            a folder are given.
+        NotFoundError: if the run or the export does not exist.
         DataError: if the export is damaged.
     """
     if Path(export).name != export:
         if run is not None:
             raise NmtError(
                 Argument("export", export),
-                " is a folder, which holds all of a model; received ",
+                " is a folder with a complete model; received ",
                 Argument("run", run),
-                " too. Leave one of them out.",
+                " too. Give only one of the two.",
             )
         exported = open_export(Path(export))
-        chosen = exported.run
+        selected = exported.run
     else:
-        chosen = find_run(run)
-        if not (chosen.folder / EXPORTS / export / DESCRIPTION).is_file():
+        selected = find_run(run)
+        if not (selected.folder / EXPORTS / export / DESCRIPTION).is_file():
             raise NotFoundError(
-                f"Run {chosen.name!r} has no export {export!r}. Exports are in {chosen.folder / EXPORTS}. Make one "
+                f"Run {selected.name!r} has no export {export!r}. Exports are in {selected.folder / EXPORTS}. Make one "
                 "with: ",
-                Command("export", Argument("run", chosen.name), Argument("to", CTRANSLATE2), _named(chosen, export)),
+                Command(
+                    "export",
+                    Argument("run", selected.name),
+                    Argument("to", CTRANSLATE2),
+                    _name_argument(selected, export),
+                ),
             )
-        exported = open_export(chosen.folder / EXPORTS / export)
+        exported = open_export(selected.folder / EXPORTS / export)
     description = exported.description
     if description.to != CTRANSLATE2:
         raise NmtError(
@@ -187,25 +193,25 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
     if (
         epoch is not None
         and str(description.epoch) != epoch
-        and (chosen == exported.run or choose_epoch(chosen, epoch) != description.epoch)
+        and (selected == exported.run or choose_epoch(selected, epoch) != description.epoch)
     ):
         raise NmtError(
             f"{exported.folder} has the weights of epoch {description.epoch}; received ",
             Argument("epoch", epoch),
-            ". Leave it out, or export these weights: ",
+            ". Leave it out, or export those weights: ",
             export_again,
         )
     if (
         epoch is not None
-        and chosen != exported.run
+        and selected != exported.run
         and description.weights
-        and not is_of_weights(description, chosen, description.epoch)
+        and not is_of_weights(description, selected, description.epoch)
     ):
         raise NmtError(
-            f"{exported.folder} was made of other weights than run {chosen.name!r} has for epoch {description.epoch} "
-            "today: their SHA-256 differ. Leave ",
+            f"{exported.folder} was made from weights that differ from the current weights of run {selected.name!r} "
+            f"for epoch {description.epoch}: their SHA-256 differ. Leave ",
             Argument("epoch"),
-            " out to translate with those of the export, or export the run again: ",
+            " out to translate with the weights of the export, or export the run again: ",
             export_again,
         )
-    return chosen, exported
+    return selected, exported

@@ -1,4 +1,4 @@
-"""Lengths of sentences and translations: what a model takes, the limits of a search, and what memory holds."""
+"""Length checks: the longest sentences that a model takes, the length limits of a search, and memory errors."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -6,17 +6,17 @@ from contextlib import contextmanager
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.decoding.translation import name_of
+from nmt.decoding.translation import sentence_name
 from nmt.errors import OutOfMemoryError, TooLongError, counted
 
 
 def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
-    """Refuse a sentence of N ``tokens``, bos and eos not counted, that is longer than the model, or its export, takes.
+    """Refuse a sentence of N ``tokens``, without bos and eos, that is longer than the model or its export takes.
 
-    ``positions`` is the limit of an export, bos and eos included.
+    ``positions`` is the limit of an export, including bos and eos.
 
     Raises:
-        TooLongError: with the name of the sentence.
+        TooLongError: if the sentence is too long; the message names it.
     """
     special = 1 + int(side == "source" and config.model.reads_bos)
     trained = getattr(config.model.limits, side)
@@ -34,10 +34,10 @@ def check_length(config: Config, side: str, tokens: int, name: str, positions: i
 
 
 def max_lengths(config: Config, lengths: np.ndarray, prefix_lengths: np.ndarray | int = 0) -> np.ndarray:
-    """Return the most tokens of each translation, its prefix and eos included: int32 [B].
+    """Return the largest number of tokens of each translation, including its prefix and eos: int32 [B].
 
-    ``lengths``, int [B], are of the sources as the encoder reads them, eos and any bos included; ``prefix_lengths``,
-    int [B], are of what the translations begin with.
+    ``lengths``, int [B], are the source lengths as the encoder reads them, including eos and any bos;
+    ``prefix_lengths``, int [B], are the lengths of the forced prefixes.
     """
     settings, limit = config.decoding, config.model.limits.target
     limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_lengths
@@ -46,19 +46,19 @@ def max_lengths(config: Config, lengths: np.ndarray, prefix_lengths: np.ndarray 
 
 @contextmanager
 def memory_checked(encoded: Sequence[list[int]], names: Sequence[str] | None, batch_size: int) -> Iterator[None]:
-    """Refuse in words what memory does not hold.
+    """Turn an out-of-memory error of an engine into a message.
 
     Raises:
-        OutOfMemoryError: with the name of the longest sentence.
+        OutOfMemoryError: if memory runs out; the message names the longest sentence.
     """
     try:
         yield
     except Exception as error:
-        # TensorFlow's error is told by its name: an export translates without TensorFlow.
+        # TensorFlow's error is recognised by its name, since an export translates without TensorFlow.
         if type(error).__name__ not in {"MemoryError", "ResourceExhaustedError"}:
             raise
-        longest = max(range(len(encoded)), key=lambda number: len(encoded[number]))
+        longest = max(range(len(encoded)), key=lambda index: len(encoded[index]))
         raise OutOfMemoryError(
-            f"Memory ran out: the longest sentence, {name_of(names, longest)}, has "
+            f"Memory ran out: the longest sentence, {sentence_name(names, longest)}, has "
             f"{counted(len(encoded[longest]), 'token')}. Split it, or set decoding.batch_size lower than {batch_size}."
         ) from error

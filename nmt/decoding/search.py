@@ -1,19 +1,19 @@
-"""The loop of every search, the records that searches take and return, greedy search and sampling.
+"""The decoding loop that all searches share, its records, greedy search and sampling.
 
-A search knows no model class, only a step function and its state. The loop runs in TensorFlow, eagerly
-or compiled, and drops finished sentences on its way:
+A search depends on no model class, only on a step function and its state. The loop runs in TensorFlow, eagerly
+or compiled, and drops finished sentences as it goes:
 
     outer loop, until every sentence is finished:
-        select the unfinished sentences, and what their beams still read of the state
-        inner loop, until a quarter of these have finished or CHUNK tokens later:
+        select the unfinished sentences, and the part of the state that their beams still use
+        inner loop, until a quarter of these have finished or CHUNK tokens were added:
             extend each sentence by a token
-        write the sentences back to their places in the result
+        write the sentences back into their rows of the result
 
-Beams that have ended cost little more than attention. Selecting copies the state, so it waits for a quarter of the
-sentences, or for CHUNK tokens: of what these add to the state, no beam reads most in the end.
+Finished beams cost little more than attention. Selecting copies the cache, so it runs once per CHUNK tokens, or when a
+quarter of the sentences have finished. It also drops cache columns that no surviving beam uses.
 
-Shapes: B sentences, K beams of each, N live beams, V vocabulary, S source length, P length of forced prefixes, T
-longest limit, n hypotheses of a sentence.
+Shapes: B sentences, K beams per sentence, N live beams, V vocabulary, S source length, P length of forced prefixes, T
+largest length limit, n hypotheses per sentence.
 """
 
 from collections.abc import Callable
@@ -27,10 +27,9 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 CHUNK = 8
 """Most tokens between two selections."""
 GROUP = 32
-"""Size of the groups of the vocabulary that the search for the largest logits begins with."""
+"""Size of the groups of vocabulary entries whose maxima ``largest`` compares first."""
 
-
-# (tokens int32 [B, K], padding at beams that have ended, state) -> (logits [N, V] of the N live beams in the order of
+# (tokens int32 [B, K], padding for finished beams, state) -> (logits [N, V] of the N live beams in the order of
 # BeamLayout, attention to the source float32 [B, K, S] or None, new state)
 Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, tf.Tensor | None, Any]]
 
@@ -41,27 +40,27 @@ class SearchLimits(NamedTuple):
     max_lengths: tf.Tensor
     """Most tokens of a hypothesis, eos included: int32 [B]."""
     prefixes: tf.Tensor | None = None
-    """Tokens that each hypothesis must begin with, padded: int32 [B, P]; None for none."""
+    """Tokens that each hypothesis must begin with, padded: int32 [B, P]; None without prefixes."""
 
 
 class Hypotheses(NamedTuple):
-    """Hypotheses of each sentence, the best first."""
+    """Hypotheses of each sentence, best first."""
 
     tokens: tf.Tensor
-    """Ids without bos, with eos where it was reached: int32 [B, n, T]."""
+    """Ids without bos, with eos if the hypothesis reached it: int32 [B, n, T]."""
     scores: tf.Tensor
-    """Log-probabilities, with penalties in beam search: float32 [B, n]; 0 where scores were not asked for."""
+    """Log-probabilities, with penalties in beam search: float32 [B, n]; 0 if scores were not requested."""
 
 
 def decode(
     extend: Callable[[tf.Tensor, Any, Any], tuple[tf.Tensor, Any, Any]], sentences: Any, state: DecoderState
 ) -> Any:
-    """Return the sentences as they were when they finished, in their order, by the two loops of the picture above.
+    """Run the two loops of the module docstring; return the sentences in their order, as they were when they finished.
 
     Args:
-        extend: (number of tokens so far int32 scalar, sentences, state) -> the three, one token longer.
-        sentences: named tuple of tensors [B, ...], among them ``index`` int32 [B], the place 0 .. B - 1 in the batch,
-            and ``finished`` bool [B].
+        extend: (number of tokens so far int32 scalar, sentences, state) -> the same three, one token longer.
+        sentences: named tuple of tensors [B, ...], including ``index`` int32 [B], the row 0 .. B - 1 in the
+            batch, and ``finished`` bool [B].
         state: state of the step function before the first token.
     """
 
@@ -81,10 +80,10 @@ def decode(
 
         def extend_integers(count: tf.Tensor, integers: Any, state: Any) -> tuple[tf.Tensor, Any, Any]:
             with on_host():
-                now = tf.nest.map_structure(_from_integers, integers, start)
-            count, now, state = extend(count, now, state)
+                sentences = tf.nest.map_structure(_from_integers, integers, start)
+            count, sentences, state = extend(count, sentences, state)
             with on_host():
-                return count, tf.nest.map_structure(_as_integers, now), state
+                return count, tf.nest.map_structure(_as_integers, sentences), state
 
         loop = (count, sentences, state.select(rows))
         count, sentences, state = tf.while_loop(
@@ -101,9 +100,9 @@ def decode(
     with on_host():
         sentences = tf.nest.map_structure(_as_integers, start)
     loop = (tf.constant(0), sentences, sentences, state)
-    found = tf.while_loop(unfinished, decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
+    result = tf.while_loop(unfinished, decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
     with on_host():
-        return tf.nest.map_structure(_from_integers, found, start)
+        return tf.nest.map_structure(_from_integers, result, start)
 
 
 def _as_integers(x: tf.Tensor) -> tf.Tensor:
@@ -126,14 +125,14 @@ def write_token(tokens: tf.Tensor, count: tf.Tensor, new: tf.Tensor) -> tf.Tenso
 
 
 def mask_special_tokens(logits: tf.Tensor) -> tf.Tensor:
-    """Return logits, [..., V], with -inf for pad and bos, whatever an undertrained model gives them."""
+    """Return logits, [..., V], with -inf for pad and bos, which an undertrained model may prefer."""
     vocabulary = tf.range(tf.shape(logits)[-1])
     allowed = tf.not_equal(vocabulary, PAD) & tf.not_equal(vocabulary, BOS)
     return tf.where(allowed, logits, tf.constant(float("-inf"), logits.dtype))
 
 
 def mask_repeats(logits: tf.Tensor, tokens: tf.Tensor, count: tf.Tensor, size: int) -> tf.Tensor:
-    """Return logits, [N, V], with -inf for each token that would end an n-gram which its hypothesis has already.
+    """Return logits, [N, V], with -inf for each token that would repeat an n-gram of its hypothesis.
 
     Args:
         logits: logits of the next token.
@@ -146,14 +145,14 @@ def mask_repeats(logits: tf.Tensor, tokens: tf.Tensor, count: tf.Tensor, size: i
     for place in range(size - 1):
         latest = tokens[:, tf.maximum(count - size + 1 + place, 0), tf.newaxis]
         repeated &= tf.equal(tokens[:, place : place + windows], latest)
-    ends = tf.where(repeated, tokens[:, size - 1 :], PAD)  # which is never generated, and stands for none
+    ends = tf.where(repeated, tokens[:, size - 1 :], PAD)  # pad is never generated: it stands for "no token"
     places = tf.stack([tf.broadcast_to(tf.range(tf.shape(ends)[0])[:, tf.newaxis], tf.shape(ends)), ends], axis=-1)
     never = tf.fill(tf.shape(ends), tf.constant(float("-inf"), logits.dtype))
     return tf.tensor_scatter_nd_min(logits, places, never)
 
 
 def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None) -> tf.Tensor | None:
-    """Return the prefix token in column ``count`` of each sentence: int32 [B], pad past its end; None: no prefixes."""
+    """Return each sentence's prefix token in column ``count``: int32 [B], pad past its end; None without prefixes."""
     if prefixes is None:
         return None
     with on_host():
@@ -162,16 +161,16 @@ def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None
 
 
 def log_probabilities(logits: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
-    """Return log-probabilities of tokens [..., k] by logits [..., V]: float32 [..., k], at least log(1e-38)."""
-    # A softmax is one operation; log_softmax would take another pass over all V, of which k are needed.
+    """Return the log-probabilities of tokens [..., k] under logits [..., V]: float32 [..., k], at least log(1e-38)."""
+    # A softmax is one operation; log_softmax would take another pass over all V, though only k are needed.
     probabilities = tf.gather(tf.nn.softmax(tf.cast(logits, tf.float32)), tokens, batch_dims=len(logits.shape) - 1)
     return tf.math.log(tf.maximum(probabilities, 1e-38))
 
 
 def largest(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the k largest of logits [..., V], the largest first, and their ids int32; of equals the lowest ids.
+    """Return the k largest logits [..., V], largest first, and their ids int32; ties go to the lowest ids.
 
-    They are in the k groups with the largest maxima; maxima take far less time than sorting.
+    The k largest are in the k groups with the largest maxima, and maxima take far less time than sorting.
     """
     vocabulary = logits.shape[-1]
     if vocabulary is None or vocabulary <= k * GROUP:
@@ -182,38 +181,38 @@ def largest(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     leading = tf.shape(logits)[:-1]
     groups = tf.reshape(logits, tf.concat([leading, [-1, GROUP]], axis=0))
     batch = len(logits.shape) - 1
-    found = tf.math.top_k(tf.reduce_max(groups, axis=-1), k).indices
+    best_groups = tf.math.top_k(tf.reduce_max(groups, axis=-1), k).indices
     with on_host():
-        chosen = tf.sort(found)
-    members = tf.reshape(tf.gather(groups, chosen, batch_dims=batch), tf.concat([leading, [k * GROUP]], axis=0))
+        best_groups = tf.sort(best_groups)
+    members = tf.reshape(tf.gather(groups, best_groups, batch_dims=batch), tf.concat([leading, [k * GROUP]], axis=0))
     values, places = tf.math.top_k(members, k)
     with on_host():
-        return values, tf.gather(chosen, places // GROUP, batch_dims=batch) * GROUP + places % GROUP
+        return values, tf.gather(best_groups, places // GROUP, batch_dims=batch) * GROUP + places % GROUP
 
 
-# --- one hypothesis a sentence
+# --- one hypothesis per sentence
 
-# (logits [B, V], place of each sentence in the batch int32 [B], number of tokens so far int32) -> tokens int32 [B]
+# (logits [B, V], row of each sentence in the batch int32 [B], number of tokens so far int32) -> tokens int32 [B]
 Choice = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 class _Sentences(NamedTuple):
-    """Sentences in step search."""
+    """State of greedy search or sampling for B sentences."""
 
     index: tf.Tensor
-    """Place in the batch: int32 [B]."""
+    """Row in the batch: int32 [B]."""
     tokens: tf.Tensor
     """Hypotheses so far: int32 [B, T]."""
     last: tf.Tensor
-    """Last token of each: int32 [B]."""
+    """Last token of each hypothesis: int32 [B]."""
     score: tf.Tensor
-    """Log-probability of each: float32 [B]."""
+    """Log-probability of each hypothesis: float32 [B]."""
     finished: tf.Tensor
-    """bool [B]."""
+    """Whether a hypothesis is finished: bool [B]."""
 
 
 def likeliest(logits: tf.Tensor, _index: tf.Tensor, _count: tf.Tensor) -> tf.Tensor:
-    """Return the likeliest token of each row of logits, [B, V]: int32 [B]. The choice of greedy search."""
+    """Return the likeliest token of each row of logits, [B, V]: int32 [B]. Greedy search chooses it."""
     return tf.argmax(logits, axis=-1, output_type=tf.int32)
 
 
@@ -226,18 +225,18 @@ def step_search(
     no_repeat_ngram_size: int = 0,
     scored: bool = False,
 ) -> Hypotheses:
-    """Choose each token by the logits after the tokens before it, until eos or the limit; by default greedily.
+    """Extend each hypothesis by a chosen token, greedily by default, until eos or its length limit.
 
     Args:
-        step: predicts the token after the one given.
+        step: step function, which predicts the token after the last one.
         state: state of the step function before bos, for B sentences with one beam each.
         limits: bounds on the hypotheses.
-        choose: choice of the next tokens by their logits, in which pad and bos have -inf.
-        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
-        scored: whether to sum up log-probabilities.
+        choose: function that chooses the next tokens from their logits, in which pad and bos have -inf.
+        no_repeat_ngram_size: length of the n-grams that a hypothesis may contain only once; 0 allows repeats.
+        scored: whether to sum the log-probabilities of the tokens.
 
     Returns:
-        One hypothesis for each sentence: n is 1.
+        One hypothesis for each sentence (n = 1).
     """
     size = tf.size(limits.max_lengths)
 
@@ -248,21 +247,21 @@ def step_search(
             index = tf.gather(sentences.index, layout.indices)
         possible = mask_special_tokens(logits)
         if no_repeat_ngram_size:
-            tokens = layout.flatten(sentences.tokens[:, tf.newaxis])
-            possible = mask_repeats(possible, tokens, count, no_repeat_ngram_size)
-        chosen = choose(possible, index, count)
+            hypotheses = layout.flatten(sentences.tokens[:, tf.newaxis])
+            possible = mask_repeats(possible, hypotheses, count, no_repeat_ngram_size)
+        tokens = choose(possible, index, count)
         with on_host():
-            chosen = layout.restore(chosen)[:, 0]
+            tokens = layout.restore(tokens)[:, 0]
             forced = forced_tokens(count, sentences.index, limits.prefixes)
             if forced is not None:
-                chosen = tf.where(tf.equal(forced, PAD), chosen, forced)
+                tokens = tf.where(tf.equal(forced, PAD), tokens, forced)
         score, finished = sentences.score, sentences.finished
         if scored:
-            gained = log_probabilities(logits, layout.flatten(chosen[:, tf.newaxis])[:, tf.newaxis])
+            gained = log_probabilities(logits, layout.flatten(tokens[:, tf.newaxis])[:, tf.newaxis])
         with on_host():
             if scored:
                 score += tf.where(finished, 0.0, layout.restore(gained)[:, 0, 0])
-            tokens = tf.where(finished, PAD, chosen)
+            tokens = tf.where(finished, PAD, tokens)
             at_limit = count + 1 >= tf.gather(limits.max_lengths, sentences.index)
             extended = sentences._replace(
                 tokens=write_token(sentences.tokens, count, tokens),
@@ -292,28 +291,28 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    **others: Any,
+    **options: Any,
 ) -> Hypotheses:
-    """Draw each token from the distribution of the model (see ``step_search``).
+    """Draw each token from the model's distribution (see ``step_search``).
 
     Args:
-        step, state, limits, others: as of ``step_search``.
-        random: a number from [0, 1) for each sentence and token, float32 [B, T]; nothing else decides the draw.
+        step, state, limits, options: as in ``step_search``.
+        random: a number in [0, 1) for each sentence and token, float32 [B, T], which alone decides the draw.
         temperature: divisor of the logits.
         top_k: number of likeliest tokens to draw from (Fan et al. 2018); 0: all.
-        top_p: probability of the smallest set of likeliest tokens to draw from (Holtzman et al. 2020).
+        top_p: probability mass of the smallest set of likeliest tokens to draw from (Holtzman et al. 2020).
     """
 
-    def drawn(logits: tf.Tensor, index: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+    def choose(logits: tf.Tensor, index: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         return draw(tf.cast(logits, tf.float32), tf.gather(random[:, count], index), temperature, top_k, top_p)
 
-    return step_search(step, state, limits, drawn, **others)
+    return step_search(step, state, limits, choose, **options)
 
 
 def draw(logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, top_p: float) -> tf.Tensor:
-    """Return a token drawn from each row of logits, float32 [B, V], by a number from [0, 1), float32 [B]: int32 [B].
+    """Return a token drawn from each row of logits, float32 [B, V], with a number in [0, 1), float32 [B]: int32 [B].
 
-    It is the token at which the cumulative distribution passes the number.
+    The drawn token is the one at which the cumulative distribution exceeds the number.
     """
     logits /= temperature
     ranked = bool(top_k) or top_p < 1

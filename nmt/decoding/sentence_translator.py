@@ -1,4 +1,4 @@
-"""Translation of sentences as they stand, with the files of a run directory or of an export alone.
+"""Translation of sentences as they stand, using only the files of a run directory or of an export.
 
 ``nmt.text.translator`` adds the handling of ordinary text. ``SentenceTranslator.open`` loads TensorFlow for a run and
 CTranslate2 for an export.
@@ -22,8 +22,8 @@ from nmt.decoding.translation import (
     SearchOptions,
     Translation,
     check_pairs,
-    existing,
-    name_of,
+    require_attention,
+    sentence_name,
     translations_of,
 )
 from nmt.errors import DataError, NmtError, TooLongError
@@ -43,8 +43,9 @@ MOST_TOKENS = 2**30
 class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
     """A trained model with its tokenizers: sentences in, translations out. Several threads may use it.
 
-    The model reads a sentence as it stands. At the end of a ``with`` block, or by ``close``, it gives up its model and
+    The model reads a sentence as it stands. The end of a ``with`` block, or ``close``, releases the model and its
     threads.
+
     Shapes: T target length, S source length, both in tokens.
     """
 
@@ -52,7 +53,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId,
         manifest: Manifest | None = None, run: Run | None = None, weights: str | None = None,
     ) -> None:  # fmt: skip
-        """Take the parts, the manifest of the dataset, the run, and its weights; ``open`` reads them from disk."""
+        """Create a translator from its parts; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
         self._engines: dict[DecodingConfig, Engine] = {}
         self.source, self.target, self.config = source, target, config
@@ -60,27 +61,28 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self.may_repeat = manifest is not None and manifest.has_ordinary_repeats
         """Whether training targets often repeat phrases, so that translations may."""
         self.epoch, self.weights = epoch, weights
-        """Weights in use: an epoch number, "average", or such as "step-1500"; and their SHA-256, None if unknown."""
+        """Weights: an epoch number, "average", or for example "step-1500"; and their SHA-256, None if unknown."""
         tag = config.decoding.tag
         self._tag = [] if tag is None else [tag_id(source, tag)]
 
     @classmethod
     def open(
         cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
-        others: Sequence[tuple[Run, str | None]] = (),
+        members: Sequence[tuple[Run, str | None]] = (),
     ) -> Self:  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
         Args:
-            trained: a run with weights, or an export, whose weights are those it was made of.
-            epoch: weights to use: the number of an epoch, "last", "best" or "average"; by default the average if the
-                run has one, else the best.
-            decoding: settings of search instead of the run's own.
-            others: runs, with their weights, that translate together with a run: by the mean of their probabilities.
+            trained: a run with weights, or an export, which has weights of its own.
+            epoch: weights of the run: the number of an epoch, "last", "best" or "average"; by default the average if
+                the run has one, else the best.
+            decoding: search settings; None uses those of the run.
+            members: further runs of an ensemble, with their weights. The ensemble predicts the mean of all
+                probabilities.
 
         Raises:
-            NotFoundError: if there are no such weights, or CTranslate2 is not installed.
-            ConflictError: if the runs read or write other tokens.
+            NotFoundError: if the weights do not exist, or CTranslate2 is not installed.
+            ConflictError: if the runs of an ensemble have different vocabularies.
             DataError: if a part of the run or the export is damaged.
         """
         run = trained if isinstance(trained, Run) else trained.run
@@ -103,17 +105,17 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
         parts = [(config.model, weights)]
-        for other, own in others:
-            check_alike(run, other)
-            parts.append((other.config().model, WeightsFile(other, choose_epoch(other, own))))
-        checksum = None if others else read_checksum(weights.path)
+        for member, member_epoch in members:
+            check_alike(run, member)
+            parts.append((member.config().model, WeightsFile(member, choose_epoch(member, member_epoch))))
+        checksum = None if members else read_checksum(weights.path)
         engine = load_together(config, parts, source.size, target.size)
-        names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
+        names = "+".join(str(file.epoch) for _, file in parts) if members else weights.epoch
         return cls(engine, source, target, config, names, manifest, run, checksum)
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Codes of the source and the target language; "source" and "target" where they are unknown."""
+        """Codes of the source and the target language; "source" and "target" if they are unknown."""
         if self._manifest is None:
             return "source", "target"
         languages = self._manifest.languages
@@ -121,13 +123,17 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
 
     @property
     def engine(self) -> Engine:
-        """The model; NmtError if the translator is closed."""
+        """The engine of the model.
+
+        Raises:
+            NmtError: if the translator is closed.
+        """
         if self._engine is None:
-            raise NmtError("The translator is closed and translates no more. Load the run again.")
+            raise NmtError("The translator is closed and can no longer translate. Load the run again.")
         return self._engine
 
     def close(self) -> None:
-        """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
+        """Release the model. The threads of CTranslate2 end with the last translator of an export."""
         self._engine = None
         self._engines.clear()
 
@@ -140,7 +146,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self.close()
 
     def reconfigured(self, decoding: DecodingConfig) -> Self:
-        """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
+        """Return a translator of the same weights with other decoding settings, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
         parts = self.source, self.target, config, self.epoch, self._manifest, self._run, self.weights
         return type(self)(self.engine.reconfigured(decoding), *parts)
@@ -153,46 +159,47 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         settings: DecodingConfig | None = None,
-        most: int = MOST_TOKENS,
+        max_tokens: int = MOST_TOKENS,
     ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each sentence with different texts, the best first.
+        """Return at most ``options.n_best`` translations of each sentence, all with different texts, best first.
 
         Args:
             texts: sentences, which the model reads as they stand.
             options: kind of search.
-            prefix: text that every translation begins with, or the ids that each begins with.
+            prefix: text that every translation begins with, or a list of ids for each sentence.
             names: name of each sentence in error messages.
-            skip_too_long: give a sentence longer than the model reads an empty translation, instead of raising.
-            settings: settings of search for these sentences, instead of the translator's.
-            most: most tokens of a translation behind its prefix.
+            skip_too_long: return an empty translation for a sentence that is longer than the model reads, instead of
+                raising.
+            settings: search settings for these sentences; None uses those of the translator.
+            max_tokens: most tokens of a translation after its prefix.
 
-        Raises: as ``nmt.text.translator.Translator.translate``.
+        Raises: the errors of ``nmt.text.translator.Translator.translate``.
         """
         engine = self._engine_for(settings)
         encoded = self.encode(texts, names, skip_too_long)
         if isinstance(prefix, str) and (words := self.target.unknown(prefix)):
             raise DataError(
-                f"Prefix {prefix!r} has the word {words[0]!r}, which the model never saw in training. A prefix is made "
-                "of words that the model can generate. Leave that word out."
+                f"Prefix {prefix!r} contains the word {words[0]!r}, which the model never saw in training. The model "
+                "must be able to generate every word of a prefix. Leave that word out."
             )
         prefixes = [self.target.encode(prefix)] * len(texts) if isinstance(prefix, str) else prefix
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
-        begun = np.array([*map(len, prefixes)] or 0, np.int32)
-        limits = np.minimum(max_lengths(self.config, lengths, begun), begun + np.int32(most))
+        prefix_lengths = np.array([*map(len, prefixes)] or 0, np.int32)
+        limits = np.minimum(max_lengths(self.config, lengths, prefix_lengths), prefix_lengths + np.int32(max_tokens))
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
-        # All of the beam: some of its hypotheses may be the same text.
+        # Request the whole beam, since some of its hypotheses may have the same text.
         beams = (settings or self.config.decoding).beam_size
-        wanted = options._replace(n_best=max(options.n_best, beams) if options.n_best > 1 else 1)
+        search_options = options._replace(n_best=max(options.n_best, beams) if options.n_best > 1 else 1)
         with memory_checked(encoded, names, self.config.decoding.batch_size):
-            hypotheses = engine.search(encoded, limits, wanted, prefixes if any(prefixes) else ())
+            hypotheses = engine.search(encoded, limits, search_options, prefixes if any(prefixes) else ())
         return [
             translations_of(text, ids, best, options, self.source, self.target)
             for text, ids, best in zip(texts, encoded, hypotheses, strict=True)
         ]
 
     def _engine_for(self, settings: DecodingConfig | None) -> Engine:
-        """Return the model with settings of search, prepared for few calls unless they are the translator's own."""
+        """Return the engine with search settings, prepared for few calls unless they are the translator's own."""
         if settings is None or settings == self.config.decoding:
             return self.engine
         if settings not in self._engines:
@@ -206,21 +213,21 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         return min((limit for limit in limits if limit is not None), default=MOST_TOKENS)
 
     def token_scores(self, texts: Sequence[str], translations: Sequence[list[int]]) -> list[np.ndarray]:
-        """Return the log-probabilities of the ids of translations, or of their beginnings, of texts as they stand."""
+        """Return the log-probabilities of the ids of translations, whole or partial, of texts as they stand."""
         return self.engine.token_scores(self.encode(texts), [*translations])
 
     def encode(
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
     ) -> list[list[int]]:
-        """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
+        """Return the ids of raw sentences, without bos and eos; no ids for a skipped sentence."""
         encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
-        for number, ids in enumerate(encoded):
+        for index, ids in enumerate(encoded):
             try:
-                check_length(self.config, "source", len(ids), name_of(names, number), self.engine.positions)
+                check_length(self.config, "source", len(ids), sentence_name(names, index), self.engine.positions)
             except TooLongError:
                 if not skip_too_long:
                     raise
-                encoded[number] = []
+                encoded[index] = []
         return encoded
 
     @public
@@ -230,8 +237,8 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         """Return log P(target | source) of each pair of raw sentences, natural logarithm, eos included.
 
         Raises:
-            DataError: if a source or a target exceeds the learned positions.
-            NmtError: if there are more sources than targets, or fewer.
+            DataError: if a source or a target is longer than the model reads or writes.
+            NmtError: if the numbers of sources and targets differ.
 
         >>> good, bad = nmt.load("base").score(["im thirsty"] * 2, ["ich bin durstig", "sieben"])
         >>> 0 > good > bad
@@ -243,7 +250,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         translations = [[*self.target.encode(text), EOS] for text in targets]
         for ids, name in zip(translations, names, strict=True):
             check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
-        return [float(each.sum()) for each in self.engine.token_scores(encoded, translations)]
+        return [float(scores.sum()) for scores in self.engine.token_scores(encoded, translations)]
 
     def cross_attention(
         self, texts: Sequence[str], translations: Sequence[Translation]
@@ -261,8 +268,8 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
         """Return the decoder's attention to the source while it writes translations of raw sentences.
 
-        Each has weights, float32 [layers, heads, T, S], and ``alignment()``, pairs (source token, target token). Of an
-        export they are the mean over the heads of the last layer, [1, 1, T, S].
+        The results have ``weights``, float32 [layers, heads, T, S], and ``alignment()``, pairs (source token, target
+        token). The weights of an export are the mean over the heads of the last layer, [1, 1, T, S].
 
         Raises:
             DataError: for a model without attention.
@@ -275,28 +282,35 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         3
         """
         check_pairs(sources, translations)
-        read = [source if each.read is None else each.read for source, each in zip(sources, translations, strict=True)]
-        return existing(self.cross_attention(read, translations), self.config)
+        inputs = [_model_input(*pair) for pair in zip(sources, translations, strict=True)]
+        return require_attention(self.cross_attention(inputs, translations), self.config)
 
     @public
     def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:
-        """Return all attention of the model on a raw sentence with a word at least and a translation of it.
+        """Return all attention of the model on a raw sentence, which has at least one word, and its translation.
 
         Raises:
-            DataError: for a model without attention, and for an export, which gives cross-attention alone.
+            DataError: for a model without attention, and for an export, which gives only cross-attention.
         """
-        read = source if translation.read is None else translation.read
-        return existing(self.engine.attention_maps(self.encode([read])[0], translation.ids), self.config)
+        [ids] = self.encode([_model_input(source, translation)])
+        return require_attention(self.engine.attention_maps(ids, translation.ids), self.config)
 
     @public
     def given_translation(self, text: str) -> Translation:
-        """Return a raw translation that a person wrote as one that the model finished; ``unknown`` is empty.
+        """Return a human translation, a raw sentence, as if the model had written it; ``unknown`` is empty.
 
         Raises:
-            DataError: if it has no words, or more than the model writes.
+            DataError: if the text has no words, or is longer than the model writes.
         """
-        ids, name = self.target.encode(text), f"ranslation {text[:60]!r}"
+        ids = self.target.encode(text)
         if not ids:
-            raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
-        check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
+            raise DataError(
+                f"Translation {text[:60]!r} has no words after normalization. Give a translation with a word."
+            )
+        check_length(self.config, "target", len(ids), f"translation {text[:60]!r}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
+
+
+def _model_input(source: str, translation: Translation) -> str:
+    """Return the text that the model read for a translation of a source sentence."""
+    return source if translation.read is None else translation.read

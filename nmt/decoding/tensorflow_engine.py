@@ -1,6 +1,7 @@
-"""Engine of TensorFlow: a model computes batches of ids, compiled where that pays, as many at once as there are cores.
+"""TensorFlow engine: a model translates batches of ids, compiled if that pays, one batch per core at a time.
 
-Shapes: B sentences, K beams of each, S source length, P length of forced prefixes, T longest limit or target length.
+Shapes: B sentences, K beams per sentence, S source length, P length of forced prefixes, T largest length limit or
+target length.
 """
 
 import functools
@@ -26,18 +27,18 @@ from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 FEW_STEPS = 25
-"""Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
+"""Search steps that take less time eagerly than compiling them, as measured with base.yaml's model on 2 cores."""
 MOST_AT_ONCE = 8
-"""Batches that are computed at the same time, for their memory."""
+"""Most batches that are computed at the same time, to limit their memory."""
 
 
 class ModelState(NamedTuple):
-    """``DecoderState`` of a search: the decoder's own, and the encoder's output, which all beams share."""
+    """``DecoderState`` of a search: the decoder's state, and the encoder's output, which all beams share."""
 
     encoded: Any
-    """What the model's ``encode`` returned for B sentences."""
+    """Result of the model's ``encode`` for B sentences."""
     decoder: Any
-    """``DecoderState`` of K beams of each."""
+    """``DecoderState`` with K beams for each sentence."""
 
     def reorder(self, parents: tf.Tensor) -> "ModelState":
         """See ``nmt.models.base.DecoderState``."""
@@ -50,7 +51,7 @@ class ModelState(NamedTuple):
 
 
 class TensorFlowEngine:
-    """A model that searches by the settings of its configuration. See ``nmt.decoding.translation.Engine``."""
+    """Engine of a model that searches with the settings of a configuration. See ``nmt.decoding.translation.Engine``."""
 
     positions: int | None = None
 
@@ -65,11 +66,11 @@ class TensorFlowEngine:
 
     @classmethod
     def load(cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile) -> Self:
-        """Return the engine of saved weights, of a model for vocabularies of this many ids.
+        """Return the engine of a model with saved weights, for vocabularies of these sizes.
 
         Raises:
             NotFoundError: if the file of weights does not exist.
-            DataError: if it is damaged, or of another model.
+            DataError: if the file is damaged, or belongs to a different model.
         """
         precision = runtime.resolve_precision(config.decoding.precision)
         model = build_model(
@@ -80,7 +81,7 @@ class TensorFlowEngine:
         return cls(model, config)
 
     def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "TensorFlowEngine":
-        """Return an engine of the same weights with other settings of decoding; prepared, it compiles every search."""
+        """Return an engine of the same weights with other decoding settings; if prepared, it compiles every search."""
         config = self.config.model_copy(update={"decoding": decoding})
         return TensorFlowEngine(self.model, config, few_steps=0 if prepared else FEW_STEPS)
 
@@ -102,18 +103,18 @@ class TensorFlowEngine:
         """Return the hypotheses of a batch of B sentences.
 
         Args:
-            source: int32 [B, S].
+            source: source ids as the encoder reads them: int32 [B, S].
             max_lengths: most tokens of each hypothesis, eos included: int32 [B].
             options: kind of search.
-            prefixes: ids that the hypotheses of each sentence begin with; empty: none.
-            numbers: number of each sentence, which decides with the seed what sampling draws; 0 .. B - 1 by default.
-            compiled: whether to compile the search, which pays for more than ``FEW_STEPS`` steps.
+            prefixes: ids that the hypotheses of each sentence begin with; empty without prefixes.
+            numbers: index of each sentence, which selects its random numbers with the seed; by default 0 .. B - 1.
+            compiled: whether to compile the search, which pays off for more than ``FEW_STEPS`` steps.
         """
         random = np.zeros([len(source), 0], np.float32)
         if options.sampled:
             seed, count = self.config.decoding.seed, int(max_lengths.max())
             random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
-        forced = _padded([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
+        forced = _pad_rows([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
         search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefixes))
         if compiled:
             search = self._compile(search, options, bool(prefixes))
@@ -124,7 +125,7 @@ class TensorFlowEngine:
         signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
         with self._compiling:
             if key not in self._compiled:
-                # Nothing in it is for autograph to convert.
+                # The search has no Python control flow for autograph to convert.
                 self._compiled[key] = tf.function(search, input_signature=signature, autograph=False)
             return self._compiled[key]
 
@@ -137,9 +138,9 @@ class TensorFlowEngine:
         prefixes: tf.Tensor,
         random: tf.Tensor,
     ) -> Hypotheses:
-        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T].
+        """Search with source [B, S], limits [B] and prefixes [B, P], all int32, and random numbers float32 [B, T].
 
-        ``search_batch`` calls it eagerly or compiled; an export traces it.
+        ``search_batch`` calls this method eagerly or compiled; an export traces it.
         """
         decoding = self.config.decoding
         kind = decoding.search(sampled=options.sampled)
@@ -175,23 +176,22 @@ class TensorFlowEngine:
             )  # fmt: skip
             return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
 
-        found: list[list[Hypothesis]] = [[] for _ in rows]
-        for batch, (tokens, scores) in zip(
-            batches, _at_once(search, batches) if compiled else map(search, batches), strict=True
-        ):
+        n_best: list[list[Hypothesis]] = [[] for _ in rows]
+        results = _search_in_parallel(search, batches) if compiled else map(search, batches)
+        for batch, (tokens, scores) in zip(batches, results, strict=True):
             for index, ids, values in zip(batch, tokens, scores, strict=True):
-                found[index] = [
+                n_best[index] = [
                     Hypothesis([id_ for id_ in row if id_ != PAD], value)
                     for row, value in zip(ids, values, strict=True)
                     if value > float("-inf")
                 ]
-        return found
+        return n_best
 
     def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
         """See ``nmt.decoding.translation.Engine``."""
         scores = [np.zeros(0)] * len(sources)
         for batch in self._batches([source + target for source, target in zip(sources, targets, strict=True)]):
-            source, target = self._sources(sources, batch), _padded([[BOS, *targets[index]] for index in batch])
+            source, target = self._sources(sources, batch), _pad_rows([[BOS, *targets[index]] for index in batch])
             states, expected = self.model.teacher_forcing(
                 tf.constant(source), tf.constant(target), remove_padding=False
             )
@@ -203,65 +203,66 @@ class TensorFlowEngine:
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
         """See ``nmt.decoding.translation.Engine``."""
-        around = 1 + int(self.config.model.reads_bos)
-        found = [np.zeros([1, 1, 0, len(source) + around], np.float32) for source in sources]  # of an empty target
+        special = 1 + int(self.config.model.reads_bos)
+        # The attention of an empty target has no rows.
+        attention = [np.zeros([1, 1, 0, len(source) + special], np.float32) for source in sources]
         for batch in self._batches(targets):
-            source, shifted = self._sources(sources, batch), _padded([[BOS, *targets[index][:-1]] for index in batch])
+            source, shifted = self._sources(sources, batch), _pad_rows([[BOS, *targets[index][:-1]] for index in batch])
             weights = self.model.cross_attention(tf.constant(source), tf.constant(shifted))
             if weights is None:
                 return None
             for row, index in enumerate(batch):
-                length = len(targets[index]), len(sources[index]) + around
-                found[index] = np.asarray(weights)[:, :, row, : length[0], : length[1]]
-        return found
+                rows, columns = len(targets[index]), len(sources[index]) + special
+                attention[index] = np.asarray(weights)[:, :, row, :rows, :columns]
+        return attention
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
         """Return all attention on a sentence and at least one target token; None for a model without attention."""
-        [read] = self._sources([source], [0])
+        [encoder_ids] = self._sources([source], [0])
         weights = self.model.attention_weights(
-            tf.constant(read[np.newaxis]), tf.constant([[BOS, *target[:-1]]], tf.int32)
+            tf.constant(encoder_ids[np.newaxis]), tf.constant([[BOS, *target[:-1]]], tf.int32)
         )
         encoder, decoder, cross = (
             None if part is None else part.numpy()[:, :, 0]
             for part in (weights.encoder, weights.decoder, weights.cross)
         )
-        return None if cross is None else AttentionMaps(read.tolist(), target, encoder, decoder, cross)
+        return None if cross is None else AttentionMaps(encoder_ids.tolist(), target, encoder, decoder, cross)
 
     def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
-        """Yield indices of the rows that are not empty, those of like length together."""
+        """Yield batches of indices of the rows that are not empty, with rows of similar length together."""
         for batch in length_batches([len(ids) for ids in rows], self.config.decoding.batch_size):
             yield batch.tolist()
 
     def _sources(self, rows: list[list[int]], batch: list[int]) -> np.ndarray:
         """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
         bos = [BOS] if self.config.model.reads_bos else []
-        return _padded([[*bos, *rows[index], EOS] for index in batch])
+        return _pad_rows([[*bos, *rows[index], EOS] for index in batch])
 
 
 def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
-    """Return numbers from [0, 1) that depend on the seed and the number of a sentence alone: float32 [count]."""
+    """Return numbers in [0, 1) that depend only on the seed and the index of a sentence: float32 [count]."""
     generator = np.random.Generator(np.random.Philox(key=[seed, number]))
     return generator.random(count, dtype=np.float32)
 
 
-def _at_once(search: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:
-    """Return the results of the searches of all batches, on CPUs as many at once as there are cores.
+def _search_in_parallel(search: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:
+    """Return the search results of all batches; on CPUs, as many batches run at once as there are cores.
 
-    A search has many small operations, which one core computes as fast as two; two searches fill both.
+    A search has many small operations, which one core computes as fast as two; two searches use both cores.
     """
     threads = 1 if runtime.GPUS else min(len(batches), runtime.threads(), MOST_AT_ONCE)
     if threads < 2:
         return [search(batch) for batch in batches]
     pool = ThreadPoolExecutor(threads, "translate")
     try:
-        # The last batch has the longest sentences; begun first, it is not waited for alone.
+        # The last batch has the longest sentences. It starts first, so that it does not run alone at the end.
         return [*pool.map(search, reversed(batches))][::-1]
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _padded(rows: list[list[int]]) -> np.ndarray:
-    """Return rows of ids padded to the longest: int32 [B, T]."""
+def _pad_rows(rows: list[list[int]]) -> np.ndarray:
+    """Return rows of ids, padded to the longest row: int32 [B, T]."""
     padded = np.full([len(rows), max(map(len, rows))], PAD, np.int32)
     for line, row in zip(padded, rows, strict=True):
         line[: len(row)] = row
@@ -271,18 +272,18 @@ def _padded(rows: list[list[int]]) -> np.ndarray:
 def load_together(
     config: Config, parts: Sequence[tuple[ModelConfig, WeightsFile]], source: int, target: int
 ) -> TensorFlowEngine:
-    """Return the engine of one model, or of several as one.
+    """Return the engine of a model, or of an ensemble of several models.
 
     Args:
-        config: configuration, with the settings of decoding.
-        parts: section model of each, and its weights.
+        config: configuration, with the decoding settings.
+        parts: section model and weights of each model.
         source: number of source ids.
         target: number of target ids.
 
-    Raises: as ``TensorFlowEngine.load``.
+    Raises: the errors of ``TensorFlowEngine.load``.
     """
     engines = [
         TensorFlowEngine.load(config.model_copy(update={"model": model}), source, target, weights)
         for model, weights in parts
     ]
-    return engines[0] if len(engines) == 1 else TensorFlowEngine(Ensemble([each.model for each in engines]), config)
+    return engines[0] if len(engines) == 1 else TensorFlowEngine(Ensemble([engine.model for engine in engines]), config)

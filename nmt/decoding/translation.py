@@ -1,4 +1,4 @@
-"""Options and results of translators, and the interface of their engines. Loads no TensorFlow.
+"""Search options, translations and attention, and the interface of engines. Loads no TensorFlow.
 
 Shapes: T target length, S source length, both in tokens.
 """
@@ -16,40 +16,38 @@ Attention = TypeVar("Attention")
 
 
 class SearchOptions(NamedTuple):
-    """Kind of search; its numbers are in the decoding section of the configuration."""
+    """Kind of search. Its numeric settings are in section decoding of the configuration."""
 
     sampled: bool = False
-    """Whether tokens are drawn instead of searched for."""
+    """Whether tokens are sampled instead of searched for."""
     n_best: int = 1
-    """Number of hypotheses for each sentence; more than one need beam search."""
+    """Number of hypotheses for each sentence; more than 1 requires beam search."""
     scored: bool = False
-    """Whether scores are wanted."""
+    """Whether to compute scores."""
     first: int = 0
-    """Number of the first sentence, which decides with the seed what sampling draws."""
+    """Index of the first sentence in a series of calls; (seed, index) selects the random numbers of sampling."""
 
 
 BEST = SearchOptions()
 
 
 class Hypothesis(NamedTuple):
-    """Target token ids that a search found for a sentence."""
+    """A translation of a sentence as target token ids, and its score."""
 
     ids: list[int]
-    """T ids from the first word on, with eos if the model ended the translation."""
+    """T ids without bos, with eos if the model ended the translation."""
     score: float
-    """Log-probability, with the penalties of beam search; 0 where scores were not asked for."""
+    """Log-probability, with the penalties of beam search; 0 if scores were not requested."""
 
 
 class Engine(Protocol):
-    """Computes with a trained model: ids in, ids out. Batches and threads are its own matter.
+    """Computation with a trained model: ids in, ids out. An engine decides on batches and threads by itself.
 
-    Several threads may use it.
-
-    Source ids are without bos and eos, target ids without bos and with eos.
+    Several threads may use an engine. Source ids have no bos and no eos; target ids have no bos, but eos.
     """
 
     positions: int | None
-    """Most tokens of a sentence, bos and eos included, where they are fewer than the model's own; else None."""
+    """Most tokens of a sentence, bos and eos included, if fewer than the model's own limit; else None."""
 
     @property
     def precision(self) -> str:
@@ -58,57 +56,57 @@ class Engine(Protocol):
     def search(
         self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefixes: Sequence[list[int]] = ()
     ) -> list[list[Hypothesis]]:
-        """Return at most ``options.n_best`` hypotheses of each of B sentences, the best first; none of an empty one.
+        """Return at most ``options.n_best`` hypotheses of each of B sentences, best first; none for an empty sentence.
 
         Args:
             rows: source ids of B sentences.
             limits: most tokens of each hypothesis, eos included: int32 [B].
             options: kind of search.
-            prefixes: ids that the hypotheses of each sentence begin with; empty: none.
+            prefixes: ids that the hypotheses of each sentence begin with; empty without prefixes.
         """
 
     def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
-        """Return the log-probability, natural, of each target token of each pair: float [T] each."""
+        """Return the natural log-probability of every target token, float [T] for each pair."""
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
-        """Return the decoder's attention to each source with its bos and eos: float32 [layers, heads, T, S] each.
+        """Return the decoder's attention to the source with bos and eos: float32 [layers, heads, T, S] for each pair.
 
-        None for a model without attention.
+        The result is None for a model without attention.
         """
 
     def attention_maps(self, source: list[int], target: list[int]) -> "AttentionMaps | None":
         """Return all attention on a sentence and at least one target token; None for a model without attention.
 
         Raises:
-            DataError: for an engine that gives cross-attention alone.
+            DataError: if the engine gives only cross-attention.
         """
 
     def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> Self:
-        """Return an engine of the same weights with other settings of decoding, prepared for many calls or for few."""
+        """Return an engine of the same weights with other decoding settings, prepared for many calls or for few."""
 
 
 class Translation(NamedTuple):
-    """Translation of a sentence."""
+    """Translation of a sentence or line."""
 
     text: str
     unknown: list[str]
-    """Words of the source that the model does not know; the whole source if normalization leaves nothing of it."""
+    """Source words that the model does not know; the whole source if normalization leaves nothing of it."""
     finished: bool
-    """Whether the model ended the translation, rather than the limit on its length."""
+    """Whether the model ended the translation; False if the length limit ended it."""
     ids: list[int]
     """Token ids, with eos if the model ended the translation."""
     score: float | None = None
-    """Log-probability, with the penalties of beam search; None where scores were not asked for."""
+    """Log-probability, with the penalties of beam search; None if scores were not requested."""
     read: str | None = None
-    """What the model read, of which ``ids`` are the translation, where it is not the sentence itself."""
+    """Model input if it differs from the sentence (case restored, tags removed). ``ids`` translate this text."""
     confidence: float | None = None
-    """Probability that the translation is good, as ``Calibration`` says; None where it was not asked for."""
+    """Probability that the translation is good, by ``Calibration``; None if it was not requested."""
     words: tuple[tuple[str, float], ...] = ()
-    """Words as the model wrote them, each with the probability that it stands in a reference translation."""
+    """Words as the model wrote them, with their probabilities of occurring in a reference translation."""
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the sentence is longer than the model reads, and was skipped."""
+        """Whether the sentence was skipped because it is longer than the model reads."""
         return not self.finished and not self.ids
 
 
@@ -116,33 +114,45 @@ def translations_of(
     text: str, ids: list[int], hypotheses: list[Hypothesis], options: SearchOptions, source: Tokenizer,
     target: Tokenizer,
 ) -> list[Translation]:  # fmt: skip
-    """Return the translations of a raw sentence with different texts; of an empty or skipped one an empty one."""
+    """Return the translations of a raw sentence, without repeated texts.
+
+    An empty or skipped sentence gets an empty translation.
+    """
     unknown = source.unknown(text) if UNK in ids else []
     is_skipped = not ids and bool(source.encode(text))
-    if not ids:  # of a sentence of which normalization leaves nothing, all is unknown
+    if not ids:  # if normalization leaves nothing of a sentence, all of it is unknown
         unknown = [] if is_skipped or not text.strip() else [text.strip()]
-    different: dict[str, Translation] = {}
-    for found, score in hypotheses:
-        each = Translation(target.decode(found), unknown, EOS in found, found, score if options.scored else None)
-        different.setdefault(each.text, each)
+    by_text: dict[str, Translation] = {}
+    for hypothesis in hypotheses:
+        translation = Translation(
+            target.decode(hypothesis.ids), unknown, EOS in hypothesis.ids, hypothesis.ids,
+            hypothesis.score if options.scored else None,
+        )  # fmt: skip
+        by_text.setdefault(translation.text, translation)
     empty = Translation("", unknown, not is_skipped, [], 0.0 if options.scored else None)
-    return list(different.values())[: options.n_best] or [empty]
+    return list(by_text.values())[: options.n_best] or [empty]
 
 
-def joined(translations: list[Translation], separators: list[str]) -> Translation:
-    """Return the translation of a line from those of its sentences, with the white space between them."""
-    unknown = [word for each in translations for word in each.unknown]
-    if any(each.is_skipped for each in translations):
+def join_translations(translations: list[Translation], separators: list[str]) -> Translation:
+    """Join the translations of the sentences of a line, with the white space between the sentences."""
+    unknown = [word for translation in translations for word in translation.unknown]
+    if any(translation.is_skipped for translation in translations):
         return Translation("", unknown, False, [])
-    text = "".join(each.text + space for each, space in zip(translations, separators, strict=True)).rstrip()
-    ids = [id_ for each in translations[:-1] for id_ in each.ids if id_ != EOS] + translations[-1].ids
-    scores = [each.score for each in translations if each.score is not None]
-    confidences = [each.confidence for each in translations if each.confidence is not None]
+    pairs = zip(translations, separators, strict=True)
+    text = "".join(translation.text + space for translation, space in pairs).rstrip()
+    ids = [id_ for translation in translations[:-1] for id_ in translation.ids if id_ != EOS]
+    scores = [translation.score for translation in translations if translation.score is not None]
+    confidences = [translation.confidence for translation in translations if translation.confidence is not None]
     return Translation(
-        text, unknown, all(each.finished for each in translations), ids, sum(scores) if scores else None,
-        " ".join(each.read or "" for each in translations), min(confidences, default=None),
-        tuple(word for each in translations for word in each.words),
-    )  # fmt: skip
+        text,
+        unknown,
+        finished=all(translation.finished for translation in translations),
+        ids=ids + translations[-1].ids,
+        score=sum(scores) if scores else None,
+        read=" ".join(translation.read or "" for translation in translations),
+        confidence=min(confidences, default=None),
+        words=tuple(word for translation in translations for word in translation.words),
+    )
 
 
 class CrossAttention(NamedTuple):
@@ -156,11 +166,11 @@ class CrossAttention(NamedTuple):
     """Attention of each target token to each source token: float32 [layers, heads, T, S]."""
 
     def alignment(self) -> list[tuple[int, int]]:
-        """Return pairs (i, j) from 0: the source token i with the most attention of each target token j.
+        """Return pairs (i, j), counted from 0: source token i gets the most attention from target token j.
 
-        The attention is that of the last layer, averaged over its heads. Tokens bos and eos have no alignment.
+        The attention is averaged over the heads of the last layer. Bos and eos are not aligned.
         """
-        words = [place for place, id_ in enumerate(self.source) if id_ not in (BOS, EOS)]
+        words = [position for position, id_ in enumerate(self.source) if id_ not in (BOS, EOS)]
         if not words:
             return []
         aligned = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
@@ -173,18 +183,22 @@ class AttentionMaps(NamedTuple):
     source: list[int]
     """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
     target: list[int]
-    """T ids as the decoder writes them, without bos. It reads bos and the first T - 1 of them."""
+    """T ids as the decoder writes them, without bos. The decoder reads bos and the first T - 1 ids."""
     encoder: np.ndarray | None
-    """Attention of each source token to each of them: float32 [layers, heads, S, S]; None without self-attention."""
+    """Attention between source tokens: float32 [layers, heads, S, S]; None without self-attention."""
     decoder: np.ndarray | None
-    """Attention of each token that the decoder reads to each of them, 0 above the diagonal: float32 [layers, heads, T,
-    T]; None without self-attention."""
+    """Attention between the tokens that the decoder reads, 0 above the diagonal: float32 [layers, heads, T, T]; None
+    without self-attention."""
     cross: np.ndarray
-    """Attention of each target token, as it is written, to each source token: float32 [layers, heads, T, S]."""
+    """Attention of each target token, while it is written, to each source token: float32 [layers, heads, T, S]."""
 
 
-def existing(attention: Attention | None, config: Config) -> Attention:
-    """Return attention, or refuse a model without it."""
+def require_attention(attention: Attention | None, config: Config) -> Attention:
+    """Return the attention of a model.
+
+    Raises:
+        DataError: if it is None, since the model has no attention.
+    """
     if attention is None:
         raise DataError(
             f"This model of architecture {config.model.architecture!r} has no attention. Alignments and figures of "
@@ -193,15 +207,19 @@ def existing(attention: Attention | None, config: Config) -> Attention:
     return attention
 
 
-def name_of(names: Sequence[str] | None, number: int) -> str:
+def sentence_name(names: Sequence[str] | None, index: int) -> str:
     """Return the name of a sentence in messages."""
-    return names[number] if names else f"sentence {number + 1}"
+    return names[index] if names else f"sentence {index + 1}"
 
 
 def check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None:
-    """Refuse sources without translations, and translations without sources."""
+    """Check that there is one translation for each source.
+
+    Raises:
+        NmtError: if their numbers differ.
+    """
     if len(sources) != len(translations):
         raise NmtError(
             f"Received {counted(len(sources), 'source')} and {counted(len(translations), 'translation')}. Each source "
-            "has one. Give as many."
+            "needs one translation. Give as many translations as sources."
         )

@@ -1,1 +1,1 @@
-"""Files with text and markup: translated, their structure untouched."""
+"""Translation of documents (HTML, subtitles, gettext, Word) that keeps their markup and structure."""

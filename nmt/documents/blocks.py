@@ -1,4 +1,4 @@
-"""Blocks: texts of a document with inline markup, as texts with marks."""
+"""Blocks: texts with inline markup, which become plain texts with a mark in place of each tag."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,22 +11,22 @@ _PARTS = re.compile(f"{MARK.pattern}|{MARK.pattern.replace('[', '[^')}+")
 
 
 class Item(NamedTuple):
-    """Part of a block."""
+    """Part of a block: text, a tag or a piece."""
 
     kind: Literal["text", "open", "close", "piece"]
-    """Text, the beginning or the end of a tag, or a piece that is carried over as it is."""
+    """Text, an opening or closing tag, or a piece that is copied unchanged."""
     value: Any
-    """Text, or what a document makes of a tag or a piece."""
+    """The text, or the document format's own representation of a tag or piece."""
 
 
 class Block:
     """Text with inline markup."""
 
     def __init__(self, items: Iterable[Item]) -> None:
-        """Take the parts in order; each tag is closed, and within those around it.
+        """Build the text from the parts in order. Tags must be closed and properly nested.
 
         Raises:
-            DataError: if there are too many.
+            DataError: if there are too many tags.
         """
         self._items: dict[str, Item] = {}
         parts, opened = list[str](), list[int]()
@@ -35,8 +35,8 @@ class Block:
                 if item.kind == "text" and not MARK.match(part):
                     parts.append(part)
                     continue
-                # A mark that the document has itself is a piece.
-                kept = Item("text", part) if part else item
+                # A mark character of the document itself becomes a piece.
+                marked = Item("text", part) if part else item
                 number = opened.pop() if item.kind == "close" else len(self._items)
                 first = PIECE if part else {"open": OPEN, "close": CLOSE, "piece": PIECE}[item.kind]
                 if item.kind == "open":
@@ -44,12 +44,15 @@ class Block:
                 if number >= MOST_MARKS:
                     raise DataError(f"A paragraph has more than {MOST_MARKS:,} tags. Split it.")
                 parts.append(chr(first + number))
-                self._items[parts[-1]] = kept
+                self._items[parts[-1]] = marked
         self.text = tidied("".join(parts))
         """The text with marks."""
 
     def read(self, translation: str) -> Iterator[Item]:
-        """Yield the parts of a translation of the text; each tag comes once, also where the translation lacks marks."""
+        """Yield the parts of a translation of the text.
+
+        Every tag comes exactly once. If the translation lost or repeated a mark, all tags follow the text.
+        """
         if sorted(MARK.findall(translation)) != sorted(self._items):
             translation = MARK.sub("", translation) + "".join(self._items)
         for part in _PARTS.findall(translation):

@@ -1,7 +1,7 @@
-"""Character encodings that a document declares: those of browsers, and no others.
+"""Character encodings that a document may declare: the encodings that browsers know.
 
-The list is the WHATWG's (https://encoding.spec.whatwg.org), as ``webencodings`` has it. Python has further codecs, such
-as punycode and idna, that no document is in; they take minutes for a long text.
+The list is the WHATWG's (https://encoding.spec.whatwg.org), from the package ``webencodings``. Python has more codecs,
+such as punycode and idna, which no document uses and which take minutes for a long text.
 """
 
 import codecs
@@ -13,11 +13,11 @@ from nmt.errors import DataError
 
 _META = re.compile(rb"<meta[^<>]+?charset\s*+=\s*+[\"']?([\w.:-]+)", re.IGNORECASE)
 _BEGINNING = 1024
-"""Bytes of a page in which browsers look for its encoding."""
+"""Bytes at the beginning of a page in which browsers look for its encoding."""
 
 
 def page_codec(content: bytes, name: str) -> codecs.CodecInfo:
-    """Return the codec of a page of HTML, by default that of UTF-8.
+    """Return the codec of an HTML page; UTF-8 if the page declares none.
 
     Raises:
         DataError: if the page declares an encoding that browsers do not read.
@@ -26,20 +26,23 @@ def page_codec(content: bytes, name: str) -> codecs.CodecInfo:
     label = declared[1].decode("latin-1") if declared else "utf-8"
     encoding = webencodings.lookup(label)
     if encoding is None or encoding.name == "replacement":
-        raise DataError(f"{name} is not in the encoding {label}. Write <meta charset> as it is, or as UTF-8.")
-    # As in browsers: a byte-order mark comes first, and a page whose tag could be read is not in UTF-16.
+        raise DataError(
+            f"{name} declares the encoding {label}, which browsers do not read. Correct <meta charset>, or save "
+            "the page as UTF-8."
+        )
+    # As in browsers, a byte-order mark takes precedence, and a page whose tag is readable cannot be in UTF-16.
     if content.startswith(codecs.BOM_UTF8) or encoding.name.startswith("utf-16"):
         encoding = webencodings.UTF8
     return encoding.codec_info
 
 
 def catalogue_codec(label: str, name: str) -> codecs.CodecInfo:
-    """Return the codec of a catalogue of gettext, whose charset iconv reads as it is written.
+    """Return the codec of a gettext catalogue; iconv takes the name of its charset literally.
 
-    Browsers read ISO-8859-1 as Windows-1252, which has more characters.
+    Browsers, in contrast, read ISO-8859-1 as Windows-1252, which has more characters.
 
     Raises:
-        DataError: if browsers do not read the encoding, or Python does not know it.
+        DataError: if browsers do not read the charset, or Python does not know it.
     """
     try:
         if webencodings.lookup(label):
@@ -50,7 +53,7 @@ def catalogue_codec(label: str, name: str) -> codecs.CodecInfo:
 
 
 def decode_exactly(content: bytes, codec: codecs.CodecInfo) -> str | None:
-    """Return the text of bytes; None if it is not in this encoding, or would not become the same bytes again."""
+    """Return the decoded text; None if the bytes are not in this encoding, or encoding the text gives other bytes."""
     try:
         text, _ = codec.decode(content, "strict")
         return text if codec.encode(text, "strict")[0] == content else None

@@ -1,4 +1,4 @@
-"""Formats of documents by the suffixes of their names, and the translation of a document's texts."""
+"""Document formats by file suffix, and the translation of the texts of a document."""
 
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -13,70 +13,71 @@ from nmt.errors import DataError
 from nmt.tokenizers.sentences import LINE_BREAK
 
 MOST_BYTES = 64 * 2**20
-"""Longest document."""
+"""Largest size of a document, in bytes."""
 PART = 256
-"""Lines that are translated together."""
+"""Most lines that are translated together."""
 
 
 class Document(Protocol):
-    """A document that was read."""
+    """A document in memory."""
 
     texts: list[str]
-    """Its texts, with marks for tags."""
+    """Texts of the document, with marks in place of tags."""
 
     def render(self, texts: list[str]) -> bytes:
-        """Return the document with other texts in place of ``texts``, of equal number."""
+        """Return the document with these texts in place of ``texts``; their numbers are equal."""
 
 
 FORMATS: dict[str, Callable[[bytes, str], Document]] = {
     ".html": Page, ".htm": Page, ".srt": Subtitles, ".vtt": Subtitles, ".po": Catalogue, ".docx": WordDocument,
 }  # fmt: skip
-"""Readers of a document: of its content, and its name in messages."""
+"""Readers by suffix. A reader takes the content of a document, and its name for messages."""
 
 
-def supported() -> list[str]:
-    """Return the suffixes of formats whose packages are installed."""
+def supported_suffixes() -> list[str]:
+    """Return the suffixes of the formats whose packages are installed."""
     return [suffix for suffix in FORMATS if suffix != ".docx" or importlib.util.find_spec("docx")]
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a document's name; an empty text for other names."""
+    """Return the suffix of a file name if it is in ``FORMATS``; else an empty string."""
     suffix = PurePath(name).suffix.lower()
     return suffix if suffix in FORMATS else ""
 
 
 def read_document(name: str, content: bytes) -> Document:
-    """Return the document of a name with a suffix of ``FORMATS``.
+    """Read a document whose name has a suffix of ``FORMATS``.
 
     Raises:
-        DataError: if it is too long or damaged.
-        NotFoundError: if its format needs a package that is missing.
+        DataError: if the document is too long or damaged.
+        NotFoundError: if the format needs a package that is not installed.
     """
     if len(content) > MOST_BYTES:
-        raise DataError(f"{name} has {len(content):,} bytes. A document has at most {MOST_BYTES:,}. Split it.")
+        raise DataError(f"{name} has {len(content):,} bytes. A document may have {MOST_BYTES:,}. Split it.")
     return FORMATS[suffix_of(name)](content, name)
 
 
 def translate_texts(
     texts: Sequence[str], translate: Callable[[list[str]], list[str]], progress: Callable[[int, int], None]
 ) -> list[str]:
-    """Return the translations of texts; white space and line breaks stay.
+    """Return the translations of texts, with their white space and line breaks unchanged.
 
     Args:
         texts: texts of a document.
-        translate: returns the translations of lines.
-        progress: called with the number of lines that are translated, and of all.
+        translate: function that translates lines.
+        progress: called with the number of translated lines and the number of all lines.
     """
-    split = [LINE_BREAK.split(text) for text in texts]
-    lines = [*dict.fromkeys(line.strip() for parts in split for line in parts if any(map(str.isalnum, line)))]
-    found: dict[str, str] = {}
+    split_texts = [LINE_BREAK.split(text) for text in texts]
+    lines = [*dict.fromkeys(line.strip() for parts in split_texts for line in parts if any(map(str.isalnum, line)))]
+    translations: dict[str, str] = {}
     for start in range(0, len(lines), PART):
         part = lines[start : start + PART]
-        found |= zip(part, translate(part), strict=True)
-        progress(len(found), len(lines))
-    return ["".join(_replaced(line, found) for line in parts) for parts in split]
+        translations |= zip(part, translate(part), strict=True)
+        progress(len(translations), len(lines))
+    return ["".join(_replace_core(line, translations) for line in parts) for parts in split_texts]
 
 
-def _replaced(line: str, found: dict[str, str]) -> str:
+def _replace_core(line: str, translations: dict[str, str]) -> str:
+    """Replace a line by its translation, between the same white space."""
     core = line.strip()
-    return line.replace(core, found[core], 1) if core in found else line
+    return line.replace(core, translations[core], 1) if core in translations else line

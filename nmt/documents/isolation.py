@@ -1,7 +1,7 @@
-"""Documents of strangers, read and written in a process of their own, with limits of time and memory.
+"""Untrusted documents, read and written in a separate process with limits of time and memory.
 
-Whatever a document does, it ends with its process, and neither holds the interpreter of a service nor fills its memory.
-A document is read twice, for its texts and for their translations, so that no process waits in between.
+A malicious document can only crash this process. It neither blocks the interpreter of a service nor fills its memory.
+A document is read twice, for its texts and to insert their translations, so that no process waits in between.
 """
 
 import json
@@ -14,9 +14,9 @@ from nmt.documents.formats import read_document
 from nmt.errors import DataError, NmtError
 
 MOST_SECONDS, MOST_MEMORY = 10, 2**30
-"""Time until a process is killed, and bytes of its address space."""
+"""Seconds until a process is killed, and largest size of its address space in bytes."""
 _REFUSED = 2
-"""Exit code for a document that is refused; the message is the output."""
+"""Exit code for a refused document; the output is then the message."""
 
 
 class Texts(NamedTuple):
@@ -25,50 +25,53 @@ class Texts(NamedTuple):
     texts: list[str]
     """Empty if they have too many characters."""
     characters: int
-    """Length of all texts; an empty one counts as a character."""
+    """Number of characters of all texts; an empty text counts as a character."""
 
 
-def read_apart(name: str, content: bytes, most: int) -> Texts:
-    """Return the texts of a document, as ``read_document``, if they have at most ``most`` characters.
+def read_isolated(name: str, content: bytes, max_characters: int) -> Texts:
+    """Read a document in a process of its own, and return its texts if they have at most ``max_characters``.
 
     Raises:
-        DataError: for a damaged document, or one that takes too much time or memory.
+        DataError: if the document is damaged, or takes too much time or memory.
     """
-    return Texts(**json.loads(_run({"name": name, "most": most}, name, content)))
+    return Texts(**json.loads(_run({"name": name, "max_characters": max_characters}, name, content)))
 
 
-def render_apart(name: str, content: bytes, texts: list[str]) -> bytes:
-    """Return a document with other texts. Raises: as ``read_apart``."""
+def render_isolated(name: str, content: bytes, texts: list[str]) -> bytes:
+    """Return a document with translated texts, from a process of its own.
+
+    Raises: the errors of ``read_isolated``.
+    """
     return _run({"name": name, "texts": texts}, name, content)
 
 
 def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
     command = [sys.executable, "-m", __name__]
-    given = json.dumps(request).encode() + b"\n" + content
+    input_bytes = json.dumps(request).encode() + b"\n" + content
     too_much = f"{name} takes more than {MOST_SECONDS} s or {MOST_MEMORY // 2**20:,} MiB to read. Split it."
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=MOST_SECONDS, check=False)
+        process = subprocess.run(command, input=input_bytes, capture_output=True, timeout=MOST_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise DataError(too_much) from None
-    if done.returncode == _REFUSED:
-        raise DataError(done.stdout.decode())
-    if done.returncode:
+    if process.returncode == _REFUSED:
+        raise DataError(process.stdout.decode())
+    if process.returncode:
         raise DataError(too_much)
-    return done.stdout
+    return process.stdout
 
 
 def _limit() -> None:
-    """Limit this process, where the system can."""
+    """Limit the time and memory of this process if the operating system can."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - absent under Windows
 
-    os.nice(10)  # translations come first
-    # Also where nobody waits any more.
+    os.nice(10)  # translations have priority
+    # The limits also end a process whose parent is gone.
     limits = {resource.RLIMIT_CPU: MOST_SECONDS, resource.RLIMIT_AS: MOST_MEMORY, resource.RLIMIT_CORE: 0}
-    for kind, most in limits.items():
+    for kind, maximum in limits.items():
         _, highest = resource.getrlimit(kind)
-        limit = most if highest == resource.RLIM_INFINITY else min(most, highest)
+        limit = maximum if highest == resource.RLIM_INFINITY else min(maximum, highest)
         resource.setrlimit(kind, (limit, limit))
 
 
@@ -78,12 +81,12 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     if isinstance(translations, list):
         return document.render(translations)
     characters = sum(max(1, len(text)) for text in document.texts)
-    is_short = characters <= int(str(request["most"]))
+    is_short = characters <= int(str(request["max_characters"]))
     return json.dumps({"texts": document.texts if is_short else [], "characters": characters}).encode()
 
 
 def main() -> int:
-    """Answer the request of standard input: a line of JSON, and the document."""
+    """Answer a request from standard input: a line of JSON, then the document."""
     _limit()
     request, _, content = sys.stdin.buffer.read().partition(b"\n")
     try:

@@ -1,4 +1,4 @@
-"""Subtitles: SRT and WebVTT. The text of a cue is translated, lines and all else stay as they were written."""
+"""Subtitles in SRT and WebVTT: the text of the cues is translated, everything else stays unchanged."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ from nmt.storage.text import as_cell, decoded
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 _BREAK = re.compile(r"(\r\n|\r|\n)")
 _LINE_BEGINNING = re.compile(r"(?:\{\\[^{}]*+\}|[-–—♪] )+")  # noqa: RUF001
-"""A position, and the dash of another speaker."""
+"""Position of the text, and the dash that marks a change of speaker."""
 
 
 class Subtitles:
-    """Subtitles in UTF-8."""
+    """A file of subtitles in UTF-8."""
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the cues.
 
         Raises:
-            DataError: if they are not UTF-8.
+            DataError: if the file is not in UTF-8.
         """
         self._text = decoded(content, name)
         self._places = [*find_cues(self._text)]
@@ -30,49 +30,49 @@ class Subtitles:
         self.texts = [text for cue in self._cues for text in cue.texts]
 
     def render(self, texts: list[str]) -> bytes:
-        """Return the subtitles with other texts in place of ``texts``."""
-        waiting, parts, last = iter(texts), list[str](), 0
+        """Return the subtitles with these texts in place of ``texts``."""
+        remaining, parts, previous_end = iter(texts), list[str](), 0
         for (start, end), cue in zip(self._places, self._cues, strict=True):
-            parts += [self._text[last:start], cue.render([next(waiting) for _ in cue.texts])]
-            last = end
-        return "".join([*parts, self._text[last:]]).encode()
+            parts += [self._text[previous_end:start], cue.render([next(remaining) for _ in cue.texts])]
+            previous_end = end
+        return "".join([*parts, self._text[previous_end:]]).encode()
 
 
 def find_cues(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of the texts of cues: from a line of times to an empty line, or to the next cue.
+    """Yield the start and end of the text of each cue: after its line of times, up to an empty line or the next cue.
 
-    A line with spaces is no empty line. A number before a line of times is that of the next cue.
+    A line of spaces does not count as empty. A number before a line of times belongs to the next cue.
     """
-    begin, place, before, previous = -1, 0, 0, ""
+    start, position, previous_position, previous = -1, 0, 0, ""
     for line in _LINE.findall(text):
         if _has_times(line):
-            end = before if previous.strip().isdecimal() else place
-            if 0 <= begin < end:
-                yield begin, end
-            begin = place + len(line)
-        elif begin >= 0 and line[0] in "\r\n":
-            if begin < place:
-                yield begin, place
-            begin = -1
-        before, previous, place = place, line, place + len(line)
-    if 0 <= begin < place:
-        yield begin, place
+            end = previous_position if previous.strip().isdecimal() else position
+            if 0 <= start < end:
+                yield start, end
+            start = position + len(line)
+        elif start >= 0 and line[0] in "\r\n":
+            if start < position:
+                yield start, position
+            start = -1
+        previous_position, previous, position = position, line, position + len(line)
+    if 0 <= start < position:
+        yield start, position
 
 
 def _has_times(line: str) -> bool:
-    """Return whether a line has the times of a cue, such as 00:00:01,000 --> 00:00:02,000."""
+    """Return whether a line gives the times of a cue, such as 00:00:01,000 --> 00:00:02,000."""
     start, arrow, end = line.partition("-->")
     start = start.strip(" \t\ufeff")
     return bool(arrow) and ":" in start and not start.strip("-0123456789:.,") and end.lstrip(" \t-")[:1].isdecimal()
 
 
 class Cue(Markup):
-    """Text of a cue: a sentence may go on in the next line."""
+    """Text of a cue, in which a sentence may continue on the next line."""
 
     BEGIN: ClassVar = re.compile(r"<(?:[a-zA-Z/!?]|\d[\d:.]*+>)")
     IS_CUE: ClassVar = True
     _is_at_line_beginning = True
-    """Whether nothing but tags and spaces stands before the next text in its line."""
+    """Whether the next text follows only tags and spaces in its line."""
 
     def _add_text(self, text: str) -> None:
         """Add text, with its line breaks as pieces."""
@@ -92,15 +92,15 @@ class Cue(Markup):
                 self._is_at_line_beginning = False
 
     def _write(self, items: Iterator[Item], raws: Sequence[str]) -> str:
-        """Return the lines of a translated text. None is empty, which would end the cue."""
+        """Return the lines of a translated text, without empty lines, which would end the cue."""
         breaks, lines = [""], [list[str]()]
         for item in items:
-            written = self._written(item, raws)
-            if item.kind == "piece" and written[:1] in ("\r", "\n"):
-                breaks.append(written)
+            markup = self._item_markup(item, raws)
+            if item.kind == "piece" and markup[:1] in ("\r", "\n"):
+                breaks.append(markup)
                 lines.append([])
             else:
-                lines[-1].append(as_cell(written) if item.kind == "text" else written)
+                lines[-1].append(as_cell(markup) if item.kind == "text" else markup)
         cue = ""
         for line_break, parts in zip(breaks, lines, strict=True):
             if line := "".join(parts).strip(" "):

@@ -1,1 +1,1 @@
-"""Translation service: the LibreTranslate protocol over HTTP."""
+"""Translation service: an HTTP server with the LibreTranslate protocol, and its web page."""

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from nmt.data.languages import language_name
-from nmt.documents.formats import supported
+from nmt.documents.formats import supported_suffixes
 from nmt.errors import NmtError
 from nmt.serving.guard import Access, Guard, digest
 from nmt.serving.protocol import (
@@ -46,19 +46,19 @@ from nmt.version import version
 
 PAGE = Path(__file__).parent / "page"
 CLIENT_LEFT = 499
-"""Status in the metrics for a client that left before its answer."""
+"""HTTP status in the metrics if a client disconnects before its answer."""
 ABSENT = {"suggest": (403, "Suggestions are disabled on this server.")}
-"""Endpoints of LibreTranslate alone: status and words of a server of LibreTranslate where they are switched off."""
+"""LibreTranslate endpoints that nmt lacks, with the status and message of a server that disables them."""
 Answer = TypeVar("Answer")
 
 
 def make_application(service: Service, access: Access, on_ready: Callable[[], None]) -> ASGIApp:
-    """Return the ASGI application of a service: all endpoints, with a guard around them.
+    """Return the ASGI application of a service: all endpoints behind a guard.
 
     Args:
         service: the service, which starts and stops with the application.
         access: who may use it.
-        on_ready: called when requests are answered.
+        on_ready: called when the service starts to answer requests.
     """
 
     @contextlib.asynccontextmanager
@@ -69,7 +69,7 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
 
     app = FastAPI(
         title="nmt", description="Translation service. It speaks the LibreTranslate protocol.", version=version(),
-        openapi_url="/spec", docs_url=None, redoc_url=None,  # FastAPI's pages load scripts from elsewhere
+        openapi_url="/spec", docs_url=None, redoc_url=None,  # FastAPI's pages load scripts from other sites
         exception_handlers=dict.fromkeys((RequestError, NmtError, ClientDisconnect, HTTPException, Exception), _refuse),
         lifespan=lifespan,
     )  # fmt: skip
@@ -77,8 +77,10 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
     _add_state(app, service, access)
     app.mount("/static", StaticFiles(directory=PAGE))
     endpoints = frozenset(route.path for route in app.routes if hasattr(route, "path"))
-    shared = CORSMiddleware(app, allow_origins=access.origins, allow_methods=("GET", "POST"))
-    return Guard(shared, access, service.settings.max_body, service.metrics, endpoints, {"/translate_file": MOST_FILE})
+    with_cors = CORSMiddleware(app, allow_origins=access.origins, allow_methods=("GET", "POST"))
+    return Guard(
+        with_cors, access, service.settings.max_body, service.metrics, endpoints, {"/translate_file": MOST_FILE}
+    )
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -92,12 +94,12 @@ async def _refuse(request: Request, error: Exception) -> Response:
             return Response(status_code=CLIENT_LEFT)
         case HTTPException():
             path = request.url.path[:200]
-            words = {404: f"There is no {path} here", 405: f"{path} takes another method"}
-            status, problem = error.status_code, words.get(error.status_code, error.detail)
+            problems = {404: f"There is no {path} here", 405: f"{path} does not support {request.method}"}
+            status, problem = error.status_code, problems.get(error.status_code, error.detail)
             if status == HTTPStatus.NOT_FOUND:
                 status, problem = ABSENT.get(path[1:].partition("/")[0], (status, problem))
             return refusal(RequestError(status, problem, "/spec describes the service."), error.headers)
-    return refusal(RequestError(500, "The service failed at this request", "Its log has the reason."))
+    return refusal(RequestError(500, "The service failed to answer this request", "The reason is in its log."))
 
 
 def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
@@ -109,25 +111,25 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
 
     async def admitted(request: Request, key: str | None, work: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
         if access.api_keys is not None and (not key or digest(key) not in access.api_keys):
-            refused = (403, "Invalid API key") if key else (400, "Please contact the server operator to get an API key")
-            raise RequestError(*refused, "Send a key of this service as api_key.")
+            problem = (403, "Invalid API key") if key else (400, "Please contact the server operator to get an API key")
+            raise RequestError(*problem, "Send a key of this service as api_key.")
         with service.place():
             return await _finish(request, work(), service.settings.timeout)
 
-    @app.post("/translate", response_model_exclude_none=True, **_documented(TranslateRequest))
+    @app.post("/translate", response_model_exclude_none=True, **_openapi(TranslateRequest))
     async def translate(request: Request) -> TranslateAnswer:
-        """Translate a text or texts."""
+        """Translate one or several texts."""
         return await respond(request, TranslateRequest, service.translate)
 
-    @app.post("/translate_file", **_documented(FileRequest, FORMS[1]))
+    @app.post("/translate_file", **_openapi(FileRequest, FORMS[1]))
     async def translate_file(request: Request) -> FileAnswer:
-        """Translate a document, the part "file" of a multipart form."""
+        """Translate a document, sent as the part "file" of a multipart form."""
         parameters, name, content = await read_file(request)
         client = (parameters.api_key if access.api_keys else None) or (request.client.host if request.client else "")
-        found = await admitted(
+        result = await admitted(
             request, parameters.api_key, lambda: service.translate_file(parameters, name, content, client)
         )
-        return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{found}")
+        return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{result}")
 
     @app.get("/download_file/{name}", include_in_schema=False)
     async def download_file(name: str) -> Response:
@@ -138,12 +140,12 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
-    @app.post("/detect", **_documented(DetectRequest))
+    @app.post("/detect", **_openapi(DetectRequest))
     async def detect(request: Request) -> list[DetectedLanguage]:
-        """Detect the language of a text, among the source languages of the service."""
+        """Detect the language of a text among the source languages of the service."""
         return await respond(request, DetectRequest, service.detect)
 
-    @app.post("/details", **_documented(DetailsRequest))
+    @app.post("/details", **_openapi(DetailsRequest))
     async def details(request: Request) -> DetailsAnswer:
         """Translate a text with scores, tokens and attention of each sentence."""
         return await respond(request, DetailsRequest, service.details)
@@ -157,17 +159,17 @@ def _add_state(app: FastAPI, service: Service, access: Access) -> None:
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Say that the service works."""
+        """Report that the service is running."""
         return {"status": "ok"}
 
     @app.get("/frontend/settings")
     async def frontend_settings() -> dict[str, Any]:
-        """Return what pages need to know of the service."""
+        """Return the settings that web pages need."""
         target, has_keys = service.pairs[0].target, access.api_keys is not None
         return {
             "apiKeys": has_keys, "keyRequired": has_keys, "charLimit": service.settings.max_characters,
             "alternativesLimit": service.settings.max_alternatives, "filesTranslation": True,
-            "supportedFilesFormat": supported(), "suggestions": False, "frontendTimeout": 500,
+            "supportedFilesFormat": supported_suffixes(), "suggestions": False, "frontendTimeout": 500,
             "language": {
                 "source": {"code": AUTO, "name": "Auto Detect"},
                 "target": {"code": target, "name": language_name(target)},
@@ -184,34 +186,34 @@ def _add_state(app: FastAPI, service: Service, access: Access) -> None:
 
 
 async def _finish(request: Request, work: Coroutine[Any, Any, Answer], timeout: float) -> Answer:
-    """Return the result of work, which ends when the client leaves, and when the time is over.
+    """Return the result of work, which is cancelled if the client disconnects or the time runs out.
 
     Raises:
-        ClientDisconnect: if the client leaves.
-        RequestError: if the time is over.
+        ClientDisconnect: if the client disconnects.
+        RequestError: if the time runs out.
     """
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_client_leaves(request))
+    task = asyncio.ensure_future(work)
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({working, leaving}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        if leaving.done():
+        await asyncio.wait({task, disconnect}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        if disconnect.done():
             raise ClientDisconnect
-        late = f"The request was not done within {timeout:g} s"
-        raise RequestError(504, late, "Send less text, or try again later.")
+        problem = f"The request took more than {timeout:g} s"
+        raise RequestError(504, problem, "Send less text, or try again later.")
     finally:
-        working.cancel()
-        leaving.cancel()
+        task.cancel()
+        disconnect.cancel()
 
 
-async def _client_leaves(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def _documented(kind: type[BaseModel], *forms: str) -> dict[str, Any]:
-    """Return the description of a body and of refusals for the OpenAPI document."""
+def _openapi(kind: type[BaseModel], *forms: str) -> dict[str, Any]:
+    """Describe the body of a request and its error answers for the OpenAPI document."""
     content = {"schema": kind.model_json_schema()}
     errors = {
         status: {"model": ErrorAnswer, "description": HTTPStatus(status).phrase}

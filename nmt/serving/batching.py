@@ -1,8 +1,8 @@
-"""Sentences of many requests, gathered into batches for a model.
+"""Batches of sentences from many requests, for a model.
 
-A batch is formed whenever the model is free, of what waits then: no sentence waits for others to come. Requests take
-turns, and short ones have a thread of their own while a batch of long ones is computed, so that a long text does not
-hold them up. Sentences of like length go into a batch together.
+A batch is formed from the waiting sentences whenever the model is free; no sentence waits for later requests. Requests
+take turns. Short requests get a second thread while a batch of a long request is computed, so that a long text does
+not delay them. A batch has sentences of similar length.
 """
 
 import asyncio
@@ -14,41 +14,39 @@ from dataclasses import dataclass
 from typing import Self
 
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import Found, ServedModel
+from nmt.serving.models import SentenceResult, ServedModel
 from nmt.text.translator import TextOptions
 from nmt.tokenizers.sentences import Segment
 
 WINDOW = 4
-"""Batches of waiting sentences among which those of like length are looked for."""
-
-
+"""Size of the window of waiting sentences, in batches, in which sentences of similar length are chosen."""
 SHORT_TOKENS = 100
-"""Tokens of a request that does not wait for a batch of longer ones."""
+"""Most tokens of a short request, which does not wait for the batch of a longer one."""
 
 
 @dataclass(eq=False)
 class _Sentence:
-    """Sentence of a request."""
+    """A sentence of a request."""
 
     segment: Segment
     options: TextOptions
     attention: bool
     is_short: bool
-    """Whether all of its request is short."""
+    """Whether its request is short."""
     waiting: list["_Sentence"]
-    """Sentences of its request that are in no batch yet."""
-    found: asyncio.Future[Found]
-    """What the model finds."""
+    """Sentences of its request that are not in a batch yet."""
+    result: asyncio.Future[SentenceResult]
+    """Result of the model."""
 
 
 class Batcher:
-    """Batches for one model, computed in two threads while the batcher, a context manager, is open.
+    """Queue and batches of a model; an asynchronous context manager, which computes batches in two threads.
 
-    The second thread computes batches of short requests, and only while the first has one of longer requests.
+    The second thread only computes batches of short requests while the first computes a batch of a long request.
     """
 
     def __init__(self, model: ServedModel, batch_size: int, metrics: Metrics) -> None:
-        """Take the model, and the most sentences of a batch."""
+        """Create a batcher for a model, with the largest number of sentences in a batch."""
         self.model, self._batch_size, self._metrics = model, batch_size, metrics
         self._requests: deque[list[_Sentence]] = deque()
         self._batches: list[list[_Sentence]] = []
@@ -57,24 +55,26 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Number of sentences that are in no batch yet."""
+        """Number of sentences that are not in a batch yet."""
         return sum(map(len, self._requests))
 
     async def __aenter__(self) -> Self:
-        """Begin to form batches, in the running event loop."""
+        """Start forming batches in the running event loop."""
         self._threads = ThreadPoolExecutor(2, f"translate-{'-'.join(self.model.pair)}")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End after the batches that are being computed."""
+        """Stop when the batches that are being computed are finished."""
         self._requests.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.shutdown()
 
-    async def find(self, segments: Sequence[Segment], options: TextOptions, *, attention: bool = False) -> list[Found]:
-        """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
+    async def translate(
+        self, segments: Sequence[Segment], options: TextOptions, *, attention: bool = False
+    ) -> list[SentenceResult]:
+        """Return the results for sentences that have words. If the caller is cancelled, they leave the queue."""
         loop, waiting = asyncio.get_running_loop(), list[_Sentence]()
         is_short = sum(segment.tokens for segment in segments) <= SHORT_TOKENS
         waiting += (
@@ -82,14 +82,14 @@ class Batcher:
         )
         sentences = [*waiting]
         self._requests.append(waiting)
-        loop.call_soon(self._start)  # other requests that have arrived come along
+        loop.call_soon(self._start)  # after requests that have already arrived
         try:
-            return await asyncio.gather(*[sentence.found for sentence in sentences])
+            return await asyncio.gather(*[sentence.result for sentence in sentences])
         finally:
             waiting.clear()
 
     def _start(self) -> None:
-        """Begin the batches that have a thread."""
+        """Start the batches for which a thread is free."""
         self._requests = deque(filter(None, self._requests))
         if self._requests and not self._batches:
             self._begin(list(self._requests))
@@ -98,6 +98,7 @@ class Batcher:
             self._begin(short)
 
     def _begin(self, requests: list[list[_Sentence]]) -> None:
+        """Start a batch of these requests."""
         batch = self._next_batch(requests)
         self._metrics.batch_sentences.observe(len(batch))
         self._batches.append(batch)
@@ -106,48 +107,48 @@ class Batcher:
         task.add_done_callback(self._tasks.discard)
 
     async def _finish(self, batch: list[_Sentence]) -> None:
-        """Compute a batch, hand out its results, and begin the next."""
+        """Compute a batch, deliver its results, and start the next batch."""
         results = await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, batch)
-        for sentence, found in zip(batch, results, strict=True):
-            if sentence.found.done():
-                continue  # given up
-            if isinstance(found, Exception):
-                sentence.found.set_exception(found)
+        for sentence, result in zip(batch, results, strict=True):
+            if sentence.result.done():
+                continue  # the request was cancelled
+            if isinstance(result, Exception):
+                sentence.result.set_exception(result)
             else:
-                sentence.found.set_result(found)
+                sentence.result.set_result(result)
         self._batches.remove(batch)
         self._start()
 
     def _next_batch(self, requests: list[list[_Sentence]]) -> list[_Sentence]:
-        """Take a batch out of the queue: the first sentence of the request whose turn it is, and others like it.
+        """Take a batch from the queue: the first sentence of the next request, and sentences of similar length.
 
-        These are looked for in a window, which each request with the same kind of search fills in turn. Short requests
-        have batches of their own.
+        These come from a window that requests with the same search options fill in turn. Short requests have batches
+        of their own.
         """
-        turn = requests[0]
-        first = turn[0]
-        alike = [
+        next_request = requests[0]
+        first = next_request[0]
+        matching = [
             request for request in requests
             if request[0].options == first.options and request[0].is_short == first.is_short
         ]  # fmt: skip
         window = itertools.islice(
-            filter(None, itertools.chain.from_iterable(itertools.zip_longest(*alike))), WINDOW * self._batch_size
+            filter(None, itertools.chain.from_iterable(itertools.zip_longest(*matching))), WINDOW * self._batch_size
         )
         candidates = sorted(window, key=lambda sentence: sentence.segment.tokens)
         start = max(0, min(candidates.index(first) - self._batch_size // 2, len(candidates) - self._batch_size))
         batch = candidates[start : start + self._batch_size]
         for sentence in batch:
             sentence.waiting.remove(sentence)
-        self._requests.remove(turn)
-        self._requests.append(turn)
+        self._requests.remove(next_request)
+        self._requests.append(next_request)
         return batch
 
-    def _compute(self, batch: list[_Sentence]) -> list[Found | Exception]:
-        """Return the results of a batch. Where it fails, each sentence is tried by itself, so that others succeed."""
+    def _compute(self, batch: list[_Sentence]) -> list[SentenceResult | Exception]:
+        """Return the results of a batch. If it fails, its sentences are translated singly, so that others succeed."""
         try:
             texts = [sentence.segment.text for sentence in batch]
-            return [*self.model.find(texts, batch[0].options, [sentence.attention for sentence in batch])]
-        except Exception as error:  # whatever a sentence does, the service goes on
+            return [*self.model.translate(texts, batch[0].options, [sentence.attention for sentence in batch])]
+        except Exception as error:  # no sentence may stop the service
             if len(batch) == 1:
                 return [error]
             return [result for sentence in batch for result in self._compute([sentence])]

@@ -3,30 +3,33 @@
 from typing import NamedTuple
 
 MOST_OF_CLIENT, MOST_BYTES = 16, 256 * 2**20
-"""Documents of a client, and bytes of all documents, beyond which old ones are removed."""
+"""Most documents of a client, and most bytes of all documents; older documents are removed."""
 
 
 class _File(NamedTuple):
-    """Document of a client."""
+    """A translated document of a client."""
 
     client: str
     content: bytes
 
 
 class Files:
-    """The last documents of each client. What a client sends removes its own documents first."""
+    """The latest documents of all clients. A new document displaces its own client's documents first."""
 
     def __init__(self) -> None:
-        """Begin without documents."""
+        """Create an empty store."""
         self._files: dict[str, _File] = {}
 
     def get(self, name: str) -> bytes | None:
-        """Return the document of a name; None if there is none."""
+        """Return the document with this name; None if it does not exist."""
         file = self._files.get(name)
         return None if file is None else file.content
 
     def add(self, client: str, name: str, content: bytes) -> None:
-        """Keep a document. The oldest of its client goes, or of the client with the most bytes, if there are too many.
+        """Keep a document.
+
+        A client with too many documents loses its oldest ones. If all documents have too many bytes, the client with
+        the most bytes loses its oldest ones.
 
         Args:
             client: address or API key of the client.

@@ -9,10 +9,10 @@ SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Metrics of a service. Labels have a bounded number of values, whatever clients send."""
+    """Metrics of a service. Clients cannot create label values, so their number is bounded."""
 
     def __init__(self) -> None:
-        """Make all metrics, at zero."""
+        """Create all metrics with the value zero."""
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "nmt_requests", "Requests answered, by endpoint and HTTP status.", ["endpoint", "status"],
@@ -33,9 +33,9 @@ class Metrics:
         )
 
     def watch(self, requests: Callable[[], float], sentences: Callable[[], float]) -> None:
-        """Report the length of the queue: requests in the service, sentences that wait for a batch."""
+        """Report the length of the queue: requests in the service, and sentences that wait for a batch."""
         for name, text, function in (
-            ("nmt_queue_requests", "Requests for translation in the service, waiting or in work.", requests),
+            ("nmt_queue_requests", "Requests for translation in the service, waiting or in progress.", requests),
             ("nmt_queue_sentences", "Sentences that wait for a batch.", sentences),
         ):
             Gauge(name, text, registry=self.registry).set_function(function)

@@ -1,4 +1,4 @@
-"""Models of the service: opened once, warmed up, found by language pair."""
+"""Models of the service, which are opened and compiled once at start."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,27 +16,27 @@ from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
 MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
-"""Most tokens of a sentence. Longer ones are cut: their translation would be slow and poor."""
+"""Most tokens of a sentence. Longer sentences are cut, since their translation would be slow and poor."""
 MOST_ATTENTION = 128 * 128
-"""Largest matrix of attention in an answer."""
+"""Most entries of an attention matrix in an answer."""
 SPECIAL = frozenset({PAD, BOS, EOS})
 SCORED = TextOptions(SearchOptions(scored=True))
 
 
 class Pair(NamedTuple):
-    """Language pair, as codes."""
+    """Language pair, as language codes."""
 
     source: str
     target: str
 
 
-class Found(NamedTuple):
-    """What a model finds for a sentence."""
+class SentenceResult(NamedTuple):
+    """Result of a model for a sentence."""
 
     translations: list[Translation]
-    """At least one translation, the best first."""
+    """At least one translation, best first."""
     attention: CrossAttention | None
-    """Attention of the best translation, if it was asked for and the model has it."""
+    """Attention of the best translation, if it was requested and the model has attention."""
 
 
 class ServedModel:
@@ -46,75 +46,86 @@ class ServedModel:
         self, pair: Pair, translator: Translator, description: str, max_alternatives: int,
         glossaries: Mapping[str, str] = {},
     ) -> None:  # fmt: skip
-        """Take a language pair, its translator, name and weights in words, most alternatives, files of glossaries."""
+        """Prepare a translator for the service.
+
+        Args:
+            pair: language pair.
+            translator: translator of the pair.
+            description: name and weights of the model, for messages.
+            max_alternatives: most alternatives of a request.
+            glossaries: glossary files by name.
+        """
         self.pair, self.description = pair, description
         decoding, n_best = translator.config.decoding, max_alternatives + 1
-        if decoding.ordinary_text != "none":  # the service splits texts itself
+        if decoding.ordinary_text != "none":  # the service itself splits texts into sentences
             decoding = change_decoding(decoding, {"ordinary_text": "lines"})
-        best = wide = translator.reconfigured(decoding)
+        narrow = wide = translator.reconfigured(decoding)
         if n_best > decoding.beam_size:
-            wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
-        self._translator, self._wide = best, wide
+            wide = narrow.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
+        self._translator, self._wide = narrow, wide
         self.alternatives = TextOptions(SearchOptions(n_best=n_best, scored=True))
         """Search for the N best translations with their scores."""
         self._has_attention = True
         self.glossaries = {name: read_glossary(file, translator.target) for name, file in glossaries.items()}
         """Glossaries by name."""
-        self.is_calibrated = best.is_calibrated
+        self.is_calibrated = narrow.is_calibrated
         """Whether the run has been calibrated."""
 
     def warm_up(self) -> None:
-        """Compile all searches, and find out whether the model has attention."""
+        """Compile all searches, and test whether the model has attention."""
         text = ["One two three."]
         for options in (USUAL, SCORED, self.alternatives):
-            found = self.find(text, options)
+            [result] = self.translate(text, options)
         try:
-            self._translator.attention(text, [found[0].translations[0]])
+            self._translator.attention(text, [result.translations[0]])
         except DataError:
             self._has_attention = False
 
     @property
     def most_tokens(self) -> int:
-        """Most tokens of a sentence: fewer than the model has positions."""
+        """Most tokens of a sentence that the service translates, within the positions of the model."""
         model = self._translator.config.model
-        most = MOST_CHARACTERS if self._translator.source.unit == "characters" else MOST_TOKENS
+        limit = MOST_CHARACTERS if self._translator.source.unit == "characters" else MOST_TOKENS
         if model.limits.source is not None:
-            most = min(most, model.limits.source - 1 - int(model.reads_bos))
-        return max(1, most)
+            limit = min(limit, model.limits.source - 1 - int(model.reads_bos))
+        return max(1, limit)
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a sentence."""
         return len(self._translator.source.encode(text))
 
-    def find(self, texts: Sequence[str], options: TextOptions, attention: Sequence[bool] = ()) -> list[Found]:
-        """Return what the model finds for sentences.
+    def translate(
+        self, texts: Sequence[str], options: TextOptions, attention: Sequence[bool] = ()
+    ) -> list[SentenceResult]:
+        """Translate sentences.
 
         Args:
             texts: sentences of at most ``most_tokens`` tokens.
-            options: ``USUAL``, ``SCORED``, or ``alternatives`` of this model, also with a glossary or confidence.
-            attention: for each sentence, whether its attention is wanted; empty: for none.
+            options: ``USUAL``, ``SCORED``, or ``alternatives`` of this model; also with a glossary or confidence.
+            attention: whether to return attention, for each sentence; empty for no attention.
         """
         translator = self._wide if options.search.n_best > 1 else self._translator
         n_best = translator.find(texts, options)
-        wanted = [
-            index for index, is_wanted in enumerate(attention)
-            if is_wanted and self._has_attention and n_best[index][0].ids
+        indices = [
+            index for index, is_requested in enumerate(attention)
+            if is_requested and self._has_attention and n_best[index][0].ids
         ]  # fmt: skip
         attentions: dict[int, CrossAttention] = {}
-        if wanted:
-            computed = translator.attention([texts[index] for index in wanted], [n_best[index][0] for index in wanted])
-            attentions = dict(zip(wanted, computed, strict=True))
-        return [Found(each, attentions.get(index)) for index, each in enumerate(n_best)]
+        if indices:
+            best = [n_best[index][0] for index in indices]
+            computed = translator.attention([texts[index] for index in indices], best)
+            attentions = dict(zip(indices, computed, strict=True))
+        return [SentenceResult(translations, attentions.get(index)) for index, translations in enumerate(n_best)]
 
     def pieces(self, text: str, translation: Translation) -> tuple[list[str], list[str]]:
-        """Return the tokens of a sentence and of its translation as text; joined they are readable."""
+        """Return the tokens of a sentence and of its translation; joined, they are readable text."""
         source, target = self._translator.source, self._translator.target
-        read = text if translation.read is None else translation.read
-        return _readable(source, source.encode(read)), _readable(target, translation.ids)
+        model_input = text if translation.read is None else translation.read
+        return _readable(source, source.encode(model_input)), _readable(target, translation.ids)
 
 
 def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
-    """Return tokens without special ones, spaces as spaces. A word after the first has a space before it."""
+    """Return the tokens without special tokens and space marks. Words after the first begin with a space."""
     pieces = [piece.replace(SPACE_MARK, " ") for piece in tokenizer.pieces(id_ for id_ in ids if id_ not in SPECIAL)]
     if tokenizer.unit == "words":
         return [f" {piece}" if number else piece for number, piece in enumerate(pieces)]
@@ -125,16 +136,16 @@ def open_model(
     name: str | None, epoch: str | None, settings: dict[str, Any], max_alternatives: int,
     glossaries: Mapping[str, str] = {},
 ) -> ServedModel:  # fmt: skip
-    """Open a model.
+    """Open a model for the service.
 
     Args:
-        name: name of a run, or folder of an export to CTranslate2 with a slash; None: the run trained last.
-        epoch: weights, as for ``nmt.load``.
-        settings: keys of the section decoding with other values than the model's, None for none.
+        name: name of a run, or folder of an export to CTranslate2 (with a slash); None for the run trained last.
+        epoch: weights, as in ``nmt.load``.
+        settings: values for keys of section decoding; keys with the value None keep the model's own.
         max_alternatives: most alternatives of a request.
-        glossaries: files of glossaries by name.
+        glossaries: glossary files by name.
 
-    Raises: as ``nmt.load`` and ``read_glossary``.
+    Raises: the errors of ``nmt.load`` and ``read_glossary``.
     """
     export = name if name is not None and "/" in name else None
     loaded = load(None if export else name, epoch, decoding=settings, export=export)

@@ -1,4 +1,4 @@
-"""Requests and answers of the LibreTranslate protocol, and of the details for the page."""
+"""Requests and answers of the LibreTranslate protocol, and of the endpoint for the web page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,15 +20,15 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 class ErrorAnswer(BaseModel):
     """Answer to a request that is refused or fails."""
 
-    error: str = Field(description="What is wrong, in the words of LibreTranslate where it has the same refusal.")
-    detail: str = Field(description="The rule, and what to do.")
+    error: str = Field(description="The problem, in the words of LibreTranslate if it has the same error.")
+    detail: str = Field(description="The rule, and the remedy.")
 
 
 class RequestError(Exception):
-    """Request that is not answered as asked for."""
+    """A request that is refused or fails."""
 
     def __init__(self, status: int, error: str, detail: str) -> None:
-        """Take the HTTP status, what is wrong, and the rule with the remedy."""
+        """Create an error with the HTTP status, the problem, and the rule with the remedy."""
         super().__init__(error)
         self.status, self.answer = status, ErrorAnswer(error=error, detail=detail)
 
@@ -44,11 +44,11 @@ Texts = Annotated[list[str], Field(min_length=1)]
 class DetectRequest(BaseModel):
     """Parameters of ``POST /detect``."""
 
-    # Clients of other services send further parameters, which are of no concern here.
+    # Clients of other services send further parameters, which have no effect here.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     api_key: str | None = Field(None, description="API key, if the service asks for one.")
-    q: str | Texts = Field(description="Text, or texts of one language.", examples=["Hello world!"])
+    q: str | Texts = Field(description="Text, or several texts in the same language.", examples=["Hello world!"])
 
 
 class DetailsRequest(DetectRequest):
@@ -62,7 +62,7 @@ class DetailsRequest(DetectRequest):
 
     @field_validator("alternatives", mode="before")
     @classmethod
-    def _default(cls, value: object) -> object:
+    def _empty_as_default(cls, value: object) -> object:
         return 0 if value in (None, "") else value
 
 
@@ -90,7 +90,7 @@ class FileAnswer(BaseModel):
 
 
 class DetectedLanguage(BaseModel):
-    """Language of a text."""
+    """Detected language of a text."""
 
     confidence: float = Field(description="Probability in percent.")
     language: str
@@ -102,17 +102,17 @@ class TranslateAnswer(BaseModel):
     translatedText: str | list[str]  # noqa: N815 - a name of the protocol
     alternatives: list[str] | list[list[str]] | None = None
     confidence: float | list[float | None] | None = Field(
-        None, description="Probability that the translation is good: of the least probable of its sentences."
+        None, description="Probability that the translation is good; the lowest value of its sentences."
     )
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815 - a name of the protocol
 
 
 class Language(BaseModel):
-    """Language of the service."""
+    """A language of the service."""
 
     code: str
     name: str
-    targets: list[str] = Field(description="Codes of the languages that it is translated to.")
+    targets: list[str] = Field(description="Codes of the target languages for this source language.")
 
 
 class TranslationDetails(BaseModel):
@@ -121,20 +121,22 @@ class TranslationDetails(BaseModel):
     text: str
     score: float | None = Field(description="Log-probability, with the penalties of beam search.")
     unknown: list[str] = Field(description="Words of the source that the model does not know.")
-    finished: bool = Field(description="Whether the model ended the translation, not its length limit.")
-    confidence: float | None = Field(description="Probability that it is good. null: the model is not calibrated.")
+    finished: bool = Field(description="Whether the model ended the translation; false if the length limit did.")
+    confidence: float | None = Field(
+        description="Probability that the translation is good; null if the model is not calibrated."
+    )
     check: bool = Field(description="Whether the confidence is below the service's threshold.")
     words: list[tuple[str, float]] = Field(
-        description="Its words as the model wrote them, each with the probability that it stands in a reference."
+        description="Words as the model wrote them, with their probabilities of occurring in a reference."
     )
 
 
 class SentenceDetails(BaseModel):
-    """Sentence with its translations. T target tokens, S source tokens."""
+    """A sentence with its translations. Shapes: T target tokens, S source tokens."""
 
     source: str
     separator: str = Field(description="Text after the sentence.")
-    translations: list[TranslationDetails] = Field(description="The best first.")
+    translations: list[TranslationDetails] = Field(description="Translations, best first.")
     source_tokens: list[str]
     target_tokens: list[str] = Field(description="Tokens of the best translation.")
     attention: list[list[float]] | None = Field(
@@ -157,7 +159,7 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
     """Return the parameters in the body of a request: JSON or a form.
 
     Raises:
-        RequestError: for a body of another kind, or with other parameters.
+        RequestError: if the body has another content type, or wrong parameters.
     """
     media_type = (request.headers.get("content-type") or "").lower().partition(";")[0].strip()
     try:
@@ -174,7 +176,7 @@ async def read_file(request: Request) -> tuple[FileRequest, str, bytes]:
     """Return the parameters of a request, and the name and content of the file in its multipart form.
 
     Raises:
-        RequestError: for a body of another kind, without a file, or with other parameters.
+        RequestError: if the body has another content type, no file, or wrong parameters.
     """
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS)
@@ -192,13 +194,13 @@ async def _form(request: Request, kind: type[BaseModel], media_type: str) -> dic
     body = await request.body()
     fields: Sequence[tuple[str, Any]]
     try:
-        if media_type == FORMS[0]:  # starlette reads UTF-8 that is not percent-encoded, as curl sends it, as Latin-1
+        if media_type == FORMS[0]:  # starlette reads unescaped UTF-8, as curl sends it, as Latin-1
             fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
         else:
             form = await request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
             fields = form.multi_items()
-        "".join(str(text) for _, text in fields).encode()  # no half characters, which UTF-7 has
-    except Exception as error:  # the parser has errors of several kinds
+        "".join(str(text) for _, text in fields).encode()  # refuses lone surrogates, which UTF-7 can contain
+    except Exception as error:  # the parsers raise various errors
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, "The form is damaged", f"{str(detail)[:200]}.") from None
     received: dict[str, list[Any]] = {}
@@ -209,17 +211,18 @@ async def _form(request: Request, kind: type[BaseModel], media_type: str) -> dic
 
 
 def _problem(error: ValidationError) -> RequestError:
-    """Return the refusal of wrong parameters, in the words of LibreTranslate where it refuses the same."""
+    """Return the error for wrong parameters, in the words of LibreTranslate if it has the same error."""
     problems = error.errors(include_url=False)
-    problem = next((each for each in problems if each["type"] == "too_short"), problems[0])  # a list may be no text too
+    # An empty list is not a text either, so that it has two problems.
+    problem = next((problem for problem in problems if problem["type"] == "too_short"), problems[0])
     if problem["type"] in ("json_invalid", "model_type"):
         return RequestError(400, "Invalid JSON format", f"{problem['msg'][:200]}. Send an object with the parameters.")
     name, received = str(problem["loc"][0]), problem["input"]
     if problem["type"] in ("missing", "string_too_short", "too_short"):
         return RequestError(400, f"Invalid request: missing {name} parameter", f"Send {name}, as JSON or in a form.")
-    words, expected = {
+    message, expected = {
         "format": (f"{str(received)[:100]} format is not supported", "text or html"),
         "alternatives": ("Invalid request: alternatives parameter is not a number", "a whole number"),
         "confidence": (f"The parameter confidence is {repr(received)[:100]}", "true or false"),
     }.get(name, (f"The parameter {name} is {repr(received)[:100]}", "text"))
-    return RequestError(400, words, f"It must be {expected}.")
+    return RequestError(400, message, f"It must be {expected}.")

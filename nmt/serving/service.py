@@ -1,4 +1,4 @@
-"""The service without HTTP: requests to answers."""
+"""The translation service without HTTP: it turns requests into answers."""
 
 import asyncio
 import secrets
@@ -10,16 +10,16 @@ from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
 from nmt.decoding.translation import CrossAttention, Translation
-from nmt.documents.formats import suffix_of, supported
+from nmt.documents.formats import suffix_of, supported_suffixes
 from nmt.documents.html import Markup
-from nmt.documents.isolation import read_apart, render_apart
+from nmt.documents.isolation import read_isolated, render_isolated
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
 from nmt.serving.files import Files
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Found, Pair, ServedModel
+from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Pair, SentenceResult, ServedModel
 from nmt.serving.protocol import (
     AUTO,
     DetailsAnswer,
@@ -39,15 +39,15 @@ from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
 MOST_FILE = 8 * 2**20
-"""Bytes of a request with a document."""
+"""Most bytes of a request with a document."""
 SHORT = 1_000
-"""Characters of a request that is not prepared behind longer ones."""
+"""Most characters of a short request, which has a thread of its own for preparation."""
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings that a user chooses."""
+    """Settings of the service."""
 
     batch_size: int = 32
     """Most sentences in a batch."""
@@ -56,80 +56,84 @@ class ServiceSettings:
     max_alternatives: int = 3
     """Most alternatives that a request may ask for."""
     max_queue: int = 128
-    """Most requests at a time, waiting or in work."""
+    """Most requests at a time, waiting or in progress."""
     timeout: float = 60.0
-    """Seconds until a request without a result is given up."""
+    """Seconds until an unfinished request is cancelled."""
     check_below: float = CHECK_BELOW
-    """Confidence below which a translation is marked to be checked."""
+    """Confidence below which a translation is marked for checking."""
 
     @property
     def max_body(self) -> int:
-        """Most bytes of a body: 12 for a character, and 16 KiB for all that is not text.
+        """Most bytes of a body: 12 per character, and 16 KiB for everything besides the text.
 
-        12 bytes has an escaped surrogate pair in JSON, and so have four percent-encoded bytes in a form.
+        A character can take 12 bytes: an escaped surrogate pair in JSON, or four percent-encoded bytes in a form.
         """
         return 12 * self.max_characters + 16 * 1024
 
 
 class _Document:
-    """Texts to translate: sentences, and what becomes of their translations."""
+    """Texts split into sentences, which can be rendered again with the translations of the sentences."""
 
     def __init__(self, texts: Sequence[str], model: ServedModel, render: Callable[[list[str]], Any]) -> None:
-        """Split texts into sentences, and take what makes a text or a file of their translations."""
+        """Split texts into sentences; ``render`` makes a text or a file from the translated texts."""
         self.pair, self._render = model.pair, render
-        self._texts = [segment(each, self.pair.source, model.count_tokens, model.most_tokens) for each in texts]
+        self._texts = [segment(text, self.pair.source, model.count_tokens, model.most_tokens) for text in texts]
 
     @classmethod
-    def of(cls, text: str, model: ServedModel, markup: bool) -> "_Document":
-        """Return the document of a text, or of HTML."""
-        html = Markup(text) if markup else None
+    def from_text(cls, text: str, model: ServedModel, is_html: bool) -> "_Document":
+        """Create a document from a text or HTML."""
+        html = Markup(text) if is_html else None
         return cls(html.texts, model, html.render) if html else cls([text], model, "".join)
 
     @property
     def segments(self) -> list[Segment]:
         """All sentences in order."""
-        return [each for text in self._texts for each in text]
+        return [sentence for sentences in self._texts for sentence in sentences]
 
-    def render(self, found: Sequence[Found | None], rank: int) -> Any:
-        """Return the text, HTML or content of a file with what was found for its sentences.
+    def render(self, results: Sequence[SentenceResult | None], rank: int) -> Any:
+        """Return the text, HTML or file content with the translations of this rank.
 
-        A sentence with fewer translations than the rank has its last, one without words stays as it is.
+        A sentence with fewer translations gets its last one. A sentence without words stays as it is.
         """
         translations = (
-            sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
-            for sentence, each in zip(self.segments, found, strict=True)
+            sentence.text if result is None else result.translations[min(rank, len(result.translations) - 1)].text
+            for sentence, result in zip(self.segments, results, strict=True)
         )
-        return self._render(["".join(next(translations) + each.separator for each in text) for text in self._texts])
+        return self._render(
+            ["".join(next(translations) + sentence.separator for sentence in sentences) for sentences in self._texts]
+        )
 
 
 class Service:
-    """Models with their queues; an asynchronous context manager, which has threads while it is open."""
+    """Models with their queues; an asynchronous context manager, which runs threads while it is open."""
 
     def __init__(self, models: Sequence[ServedModel], settings: ServiceSettings) -> None:
-        """Take models.
+        """Create a service for models.
 
         Raises:
-            ConflictError: names the first two models of the same language pair.
+            ConflictError: if two models have the same language pair.
         """
         self.settings, self.metrics = settings, Metrics()
         self.files = Files()
-        """Translated documents, by names that cannot be guessed."""
+        """Translated documents, under names that cannot be guessed."""
         self._models: dict[Pair, ServedModel] = {}
         for model in models:
             if model.pair in self._models:
                 raise ConflictError(
                     f"Two models translate {model.pair.source} to {model.pair.target}: "
                     f"{self._models[model.pair].description}, and {model.description}. A service has one model for "
-                    "each language pair. Leave one of them out."
+                    "each language pair. Leave out one of the two."
                 )
             self._models[model.pair] = model
         self._batchers = {
             pair: Batcher(model, settings.batch_size, self.metrics) for pair, model in self._models.items()
         }
         self._detector = Detector()
-        self._under_way = 0
-        self._open = AsyncExitStack()
-        self.metrics.watch(lambda: self._under_way, lambda: sum(batcher.waiting for batcher in self._batchers.values()))
+        self._open_requests = 0
+        self._resources = AsyncExitStack()
+        self.metrics.watch(
+            lambda: self._open_requests, lambda: sum(batcher.waiting for batcher in self._batchers.values())
+        )
 
     @property
     def pairs(self) -> list[Pair]:
@@ -137,43 +141,43 @@ class Service:
         return list(self._models)
 
     async def __aenter__(self) -> Self:
-        """Begin to form batches, in the running event loop."""
+        """Start the threads, and form batches in the running event loop."""
         for batcher in self._batchers.values():
-            await self._open.enter_async_context(batcher)
-        # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
-        self._preparing = self._open.enter_context(ThreadPoolExecutor(PREPARING_THREADS, "prepare"))
-        self._preparing_short = self._open.enter_context(ThreadPoolExecutor(1, "prepare-short"))
-        self._reading = self._open.enter_context(ThreadPoolExecutor(DOCUMENT_PROCESSES, "documents"))
+            await self._resources.enter_async_context(batcher)
+        # Splitting and parsing take up to a second for the longest texts, so the event loop leaves them to threads.
+        self._preparing = self._resources.enter_context(ThreadPoolExecutor(PREPARING_THREADS, "prepare"))
+        self._preparing_short = self._resources.enter_context(ThreadPoolExecutor(1, "prepare-short"))
+        self._reading = self._resources.enter_context(ThreadPoolExecutor(DOCUMENT_PROCESSES, "documents"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End after the batches that are being computed. No thread is left."""
-        await self._open.aclose()
+        """Stop when the batches that are being computed are finished, and end all threads."""
+        await self._resources.aclose()
 
     def languages(self) -> list[Language]:
-        """Return all languages, those that are only translated to without targets."""
+        """Return all languages; a language that is only a target has no targets of its own."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
         targets = {code: [pair.target for pair in self._models if pair.source == code] for code in codes}
-        return [Language(code=code, name=language_name(code), targets=found) for code, found in targets.items()]
+        return [Language(code=code, name=language_name(code), targets=targets[code]) for code in codes]
 
     @contextmanager
     def place(self) -> Iterator[None]:
         """Hold a place in the queue.
 
         Raises:
-            RequestError: if there is none.
+            RequestError: if the queue is full.
         """
-        if self._under_way >= self.settings.max_queue:
-            most = self.settings.max_queue
-            raise RequestError(503, "The queue is full", f"{most} requests wait. Try again later.")
-        self._under_way += 1
+        if self._open_requests >= self.settings.max_queue:
+            waiting = f"{self.settings.max_queue} requests are waiting. Try again later."
+            raise RequestError(503, "The queue is full", waiting)
+        self._open_requests += 1
         try:
             yield
         finally:
-            self._under_way -= 1
+            self._open_requests -= 1
 
     async def detect(self, request: DetectRequest) -> list[DetectedLanguage]:
-        """Return the source languages of the models, the likeliest for a text first."""
+        """Return the source languages of the models, likeliest for the text first."""
         texts = _texts(request.q)
         self._check(texts)
         sources = list(dict.fromkeys(pair.source for pair in self._models))
@@ -183,83 +187,88 @@ class Service:
         """Return the translations of texts.
 
         Raises:
-            RequestError: for a language, a length or a number of alternatives that the service has not.
+            RequestError: if the service does not support the language, length or number of alternatives.
         """
         texts, is_list = _texts(request.q), isinstance(request.q, list)
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
-        markup, is_short = request.format == "html", sum(map(len, texts)) + len(texts) <= SHORT
+        is_html, is_short = request.format == "html", _is_short(texts)
         documents = await self._prepare(
-            lambda: [_Document.of(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)],
+            lambda: [
+                _Document.from_text(text, self._models[pair], is_html) for text, pair in zip(texts, pairs, strict=True)
+            ],
             is_short=is_short,
         )
         if request.confidence and not all(self._models[pair].is_calibrated for pair in pairs):
             raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
-        wanted = TextOptions(confident=request.confidence)
-        found = await self._find(documents, wanted, alternatives, request.glossary)
-        results = await self._prepare(_render, documents, found, alternatives, is_short=is_short)
-        answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
+        options = TextOptions(confident=request.confidence)
+        results = await self._translate(documents, options, alternatives, request.glossary)
+        rendered = await self._prepare(_render, documents, results, alternatives, is_short=is_short)
+        answer: dict[str, Any] = {"translatedText": [best for best, _ in rendered] if is_list else rendered[0][0]}
         if alternatives:
-            answer["alternatives"] = [others for _, others in results] if is_list else results[0][1]
+            answer["alternatives"] = [texts for _, texts in rendered] if is_list else rendered[0][1]
         if request.confidence:
-            least = [_least_confidence(each) for each in found]
-            answer["confidence"] = least if is_list else least[0]
+            confidences = [_lowest_confidence(document_results) for document_results in results]
+            answer["confidence"] = confidences if is_list else confidences[0]
         if detected is not None:
             answer["detectedLanguage"] = detected if is_list else detected[0]
         return TranslateAnswer(**answer)
 
     async def details(self, request: DetailsRequest) -> DetailsAnswer:
-        """Return the translations of each sentence of a text with scores and attention.
+        """Return the translations of every sentence of a text with scores and attention.
 
         Raises:
-            RequestError: for a language, a length or a number of alternatives that the service has not.
+            RequestError: if the service does not support the language, length or number of alternatives.
         """
         alternatives = self._check([request.q], request.alternatives)
         pairs, detected = await self._pairs([request.q], request.source, request.target)
         model = self._models[pairs[0]]
-        document = await self._prepare(_Document.of, request.q, model, False)
-        wanted = SCORED._replace(confident=model.is_calibrated)
-        found = await self._find([document], wanted, alternatives, request.glossary, attention=True)
-        sentences, least = zip(document.segments, found[0], strict=True), self.settings.check_below
-        parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1, least) for each in sentences])
-        return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
+        document = await self._prepare(_Document.from_text, request.q, model, False)
+        options = SCORED._replace(confident=model.is_calibrated)
+        [results] = await self._translate([document], options, alternatives, request.glossary, attention=True)
+        sentences = await self._prepare(lambda: [
+            _details(model, *pair, alternatives + 1, self.settings.check_below)
+            for pair in zip(document.segments, results, strict=True)
+        ])  # fmt: skip
+        return DetailsAnswer(sentences=sentences, detectedLanguage=detected[0] if detected else None)
 
     async def translate_file(self, request: FileRequest, name: str, content: bytes, client: str) -> str:
-        """Return the name by which ``files`` has the translation of a client's document.
+        """Translate a client's document, and return the name of the translation in ``files``.
 
         Raises:
-            RequestError: for a format, a language or a length that the service has not, and for a damaged document.
+            RequestError: if the service does not support the format, language or length, or the document is damaged.
         """
-        if (suffix := suffix_of(name)) not in supported():
-            formats = f"Send one of {', '.join(supported())}."
+        if (suffix := suffix_of(name)) not in supported_suffixes():
+            formats = f"Send one of {', '.join(supported_suffixes())}."
             raise RequestError(400, "Invalid request: file format not supported", formats)
         try:
-            texts, characters = await self._read(read_apart, name, content, self.settings.max_characters)
+            texts, characters = await self._read(read_isolated, name, content, self.settings.max_characters)
             self._check_length(characters)
             self.metrics.characters.inc(sum(map(len, texts)))
             pairs, _ = await self._pairs(["\n".join(texts)], request.source, request.target)
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
-            found = await self._find([document], USUAL, 0, request.glossary)
-            translations = await self._prepare(document.render, found[0], 0)
-            translated = await self._read(render_apart, name, content, translations)
+            [results] = await self._translate([document], USUAL, 0, request.glossary)
+            translations = await self._prepare(document.render, results, 0)
+            translated = await self._read(render_isolated, name, content, translations)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
-        result = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
-        self.files.add(client, result, translated)
-        return result
+        file_name = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
+        self.files.add(client, file_name, translated)
+        return file_name
 
     async def _read(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Return what a function returns that waits for the process of a document."""
+        """Return the result of a function that waits for the process of a document."""
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
     async def _prepare(self, function: Callable[..., Result], *arguments: Any, is_short: bool = False) -> Result:
+        """Return the result of a function that prepares sentences or answers, from a thread."""
         threads = self._preparing_short if is_short else self._preparing
         return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
 
     async def _pairs(
         self, texts: Sequence[str], source: str, target: str
     ) -> tuple[list[Pair], list[DetectedLanguage] | None]:
-        """Return the language pair of each text, and with source "auto" what was detected."""
+        """Return the language pair of each text, and the detected languages if the source is "auto"."""
         names = {language.code: language.name for language in self.languages()}
         served = f"The service translates {', '.join(f'{pair.source} to {pair.target}' for pair in self._models)}."
         for code in (target,) if source == AUTO else (source, target):
@@ -271,48 +280,50 @@ class Service:
             error = f"{names[target]} ({target}) is not available as a target language{origin}"
             raise RequestError(400, error, served)
         if source == AUTO:
-            is_short = sum(map(len, texts)) + len(texts) <= SHORT
-            detected = await self._prepare(self._detector.detect_each, texts, sources, is_short=is_short)
-            return [Pair(each.language, target) for each in detected], detected
+            detected = await self._prepare(self._detector.detect_each, texts, sources, is_short=_is_short(texts))
+            return [Pair(language.language, target) for language in detected], detected
         return [Pair(source, target)] * len(texts), None
 
-    async def _find(
+    async def _translate(
         self, documents: Sequence[_Document], options: TextOptions, alternatives: int, glossary: str | None, *,
         attention: bool = False,
-    ) -> list[list[Found | None]]:  # fmt: skip
-        """Return what the models find for the sentences of each document; None for a sentence without words.
+    ) -> list[list[SentenceResult | None]]:  # fmt: skip
+        """Return the results for the sentences of each document; None for a sentence without words.
 
-        Without alternatives ``options`` say what is searched for, else the models' own search for alternatives.
+        With alternatives, the search options are the models' own; else they are ``options``.
         """
         by_pair: dict[Pair, list[Segment]] = {}
         for document in documents:
-            by_pair.setdefault(document.pair, []).extend(each for each in document.segments if each.has_words)
-        wanted: dict[Pair, TextOptions] = {}
+            sentences = by_pair.setdefault(document.pair, [])
+            sentences += (sentence for sentence in document.segments if sentence.has_words)
+        options_by_pair: dict[Pair, TextOptions] = {}
         for pair in by_pair:
             model = self._models[pair]
             if glossary and glossary not in model.glossaries:
                 names = f"The service has {', '.join(model.glossaries) or 'none'}."
                 raise RequestError(400, f"There is no glossary {glossary[:50]}", names)
-            chosen = model.alternatives if alternatives else options
-            wanted[pair] = chosen._replace(
+            search = model.alternatives if alternatives else options
+            options_by_pair[pair] = search._replace(
                 confident=options.confident, glossary=model.glossaries[glossary] if glossary else None
             )
         async with asyncio.TaskGroup() as group:
             tasks = {
-                pair: group.create_task(self._batchers[pair].find(segments, wanted[pair], attention=attention))
+                pair: group.create_task(
+                    self._batchers[pair].translate(segments, options_by_pair[pair], attention=attention)
+                )
                 for pair, segments in by_pair.items()
             }
         for pair, segments in by_pair.items():
             self.metrics.sentences.labels(*pair).inc(len(segments))
         results = {pair: iter(task.result()) for pair, task in tasks.items()}
         return [
-            [next(results[document.pair]) if each.has_words else None for each in document.segments]
+            [next(results[document.pair]) if sentence.has_words else None for sentence in document.segments]
             for document in documents
         ]
 
     def _check(self, texts: Sequence[str], alternatives: int = 0) -> int:
-        """Refuse a request for too much, and return its number of alternatives."""
-        # An empty text counts too: a list of millions of them is work.
+        """Check the length of a request and its number of alternatives, and return this number."""
+        # An empty text counts as a character, since a list of millions of them takes time too.
         self._check_length(sum(max(1, len(text)) for text in texts))
         settings = self.settings
         if alternatives > settings.max_alternatives:
@@ -331,39 +342,51 @@ def _texts(q: str | list[str]) -> list[str]:
     return [q] if isinstance(q, str) else q
 
 
+def _is_short(texts: Sequence[str]) -> bool:
+    """Return whether a request with these texts is short; an empty text counts as a character."""
+    return sum(map(len, texts)) + len(texts) <= SHORT
+
+
 def _render(
-    documents: Sequence[_Document], found: Sequence[Sequence[Found | None]], alternatives: int
+    documents: Sequence[_Document], results: Sequence[Sequence[SentenceResult | None]], alternatives: int
 ) -> list[tuple[str, list[str]]]:
-    """Return the best translation and different alternatives of each document: alternative n has those of rank n."""
-    results = []
-    for document, each in zip(documents, found, strict=True):
-        best, *others = (document.render(each, rank) for rank in range(alternatives + 1))
-        results.append((best, [text for text in dict.fromkeys(others) if text != best]))
-    return results
+    """Return the best translation and the distinct alternatives of each document.
+
+    Alternative n has the translations of rank n of its sentences.
+    """
+    rendered = []
+    for document, document_results in zip(documents, results, strict=True):
+        best, *texts = (document.render(document_results, rank) for rank in range(alternatives + 1))
+        rendered.append((best, [text for text in dict.fromkeys(texts) if text != best]))
+    return rendered
 
 
-def _least_confidence(found: Sequence[Found | None]) -> float | None:
-    """Return the confidence in a text, that in the least probable of its sentences; None without words."""
-    return min((each.translations[0].confidence or 0.0 for each in found if each), default=None)
+def _lowest_confidence(results: Sequence[SentenceResult | None]) -> float | None:
+    """Return the lowest confidence among the sentences of a text; None for a text without words."""
+    return min((result.translations[0].confidence or 0.0 for result in results if result), default=None)
 
 
-def _details(model: ServedModel, segment: Segment, found: Found | None, most: int, least: float) -> SentenceDetails:
-    kept = Translation(segment.text, [], finished=True, ids=[], score=None)  # nothing to translate
-    translations = found.translations[:most] if found else [kept]
-    source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if found else ([], [])
+def _details(
+    model: ServedModel, segment: Segment, result: SentenceResult | None, n_best: int, check_below: float
+) -> SentenceDetails:
+    """Return the details of a sentence; without words, the sentence stands for its translation."""
+    unchanged = Translation(segment.text, [], finished=True, ids=[], score=None)
+    translations = result.translations[:n_best] if result else [unchanged]
+    source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if result else ([], [])
     return SentenceDetails(
         source=segment.text, separator=segment.separator,
         translations=[TranslationDetails(
-            text=each.text, score=each.score, unknown=each.unknown, finished=each.finished, words=list(each.words),
-            confidence=each.confidence, check=each.confidence is not None and each.confidence < least,
-        ) for each in translations],
+            text=translation.text, score=translation.score, unknown=translation.unknown,
+            finished=translation.finished, words=list(translation.words), confidence=translation.confidence,
+            check=translation.confidence is not None and translation.confidence < check_below,
+        ) for translation in translations],
         source_tokens=source_tokens, target_tokens=target_tokens,
-        attention=_weights(found.attention) if found else None,
+        attention=_weights(result.attention) if result else None,
     )  # fmt: skip
 
 
 def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
-    """Return the attention of the last layer, averaged over heads, without special tokens: T rows of S numbers."""
+    """Return the last layer's attention, averaged over heads, without special tokens: T rows of S weights."""
     if attention is None or len(attention.source) * len(attention.target) > MOST_ATTENTION:
         return None
     rows = [place for place, id_ in enumerate(attention.target) if id_ not in SPECIAL]

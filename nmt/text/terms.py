@@ -83,7 +83,7 @@ def _kept(
         if spots:
             several = BEST._replace(n_best=variants.beam_size)
             sources = [texts[index] for index, _ in spots]
-            others = translator.search(sources, several, before, settings=variants, most=TOKENS)
+            others = translator.search(sources, several, before, settings=variants, max_tokens=TOKENS)
         tries = [
             (index, number, *each) for number, ((index, spot), variations) in enumerate(zip(spots, others, strict=True))
             for each in _tries(words[index], *spot, [other.text.split() for other in variations])

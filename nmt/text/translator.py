@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.sentence_translator import SentenceTranslator
-from nmt.decoding.translation import BEST, SearchOptions, Translation, joined
+from nmt.decoding.translation import BEST, SearchOptions, Translation, join_translations
 from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import public
 from nmt.message import Argument, Settings
@@ -222,7 +222,7 @@ class Translator(SentenceTranslator):
         for text, line in zip(texts, lines, strict=True):
             parts = [next(written) for _ in line]
             if len(parts) > 1:
-                results.append([joined([each[0] for each in parts], [each.separator for each in line])])
+                results.append([join_translations([each[0] for each in parts], [each.separator for each in line])])
             else:
                 results.append([each._replace(read=None) if each.read == text else each for each in parts[0]])
         return results

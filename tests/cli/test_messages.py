@@ -82,7 +82,7 @@ $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no exp
 $ nmt export --to ctranslate2
 $ nmt translate --export ctranslate2-float32 --set decoding.precision=bfloat16 'im thirsty'
 => --set decoding.precision=bfloat16 is for TensorFlow
-$ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
+$ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder with a complete model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
 $ nmt export --to ctranslate2 --epoch 1
 $ nmt translate --export ctranslate2-float32 --epoch 2 'im thirsty'  => received --epoch 2
@@ -98,10 +98,10 @@ $ nmt serve base base --port 0  => Two models translate en to de
 & listen 24573
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
-$ nmt serve --host 'no address'  => --host is 'no address', which is no address of this machine
+$ nmt serve --host 'no address'  => --host is 'no address', which is not an address of this machine
 $ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin is 'example.org'. An origin is
-$ nmt serve --trust-proxy proxy  => --trust-proxy is 'proxy', which is no address
+$ nmt serve --trust-proxy proxy  => --trust-proxy is 'proxy', which is not an address
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
@@ -510,7 +510,7 @@ $ nmt translate --input absent.html --output out.html  => There is no document '
 $ printf '\377' > latin.srt
 $ nmt translate --input latin.srt --output out.srt  => latin.srt, line 1 is not UTF-8
 $ printf PK > forged.docx
-$ nmt translate --input forged.docx --output out.docx  => forged.docx is no document of Word
+$ nmt translate --input forged.docx --output out.docx  => forged.docx is not a Word document
 $ nmt translate --n-best 2 'im thirsty'  => --n-best 2 needs a beam of at least 2
 $ nmt translate --set decoding.precision=int8 'im thirsty'  => decoding.precision must be 'auto', 'float32'
 $ nmt translate --precision int8 'im thirsty'  => Did you mean --set decoding.precision=int8?

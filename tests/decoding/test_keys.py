@@ -1,6 +1,6 @@
-"""Each key of section decoding has its option, and reaches each program that translates or is refused in words.
+"""Every key of section decoding can be set by command, and every engine and export applies it or refuses it.
 
-A key that somebody adds fails here until its declaration in ``config/decoding.py`` says who carries it.
+A new key fails here until its declaration in ``config/decoding.py`` says which engines and exports carry it.
 """
 
 import importlib
@@ -42,7 +42,7 @@ IS_SAMPLED = {key: KEYS[key].searches == (SAMPLING,) for key in KEYS}
 
 
 def changed(key: str) -> dict[str, Any]:
-    """Return another value of a key."""
+    """Return a key with a value that differs from the one in ``START``."""
     unlike = {"precision": "bfloat16", "top_p": 0.5, "ordinary_text": "sentences", "tag": "bt"}
     return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
 
@@ -68,17 +68,17 @@ def with_decoding(model: TrainedModel, decoding: DecodingConfig) -> TrainedModel
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What reaches our searches: their names, limits, random numbers and settings."""
+    """Calls of our searches: their names, limits, random numbers and settings."""
     calls: list[Any] = []
 
-    def noted(name: str, _step: Any, _state: Any, limits: Any, *rest: Any, **settings: Any) -> Hypotheses:
+    def record(name: str, _step: Any, _state: Any, limits: Any, *rest: Any, **settings: Any) -> Hypotheses:
         numbers = {key: value for key, value in settings.items() if key != "covered"}
         calls.append((name, limits.max_lengths.numpy().tolist(), *map(repr, rest), numbers))
         shape = [len(limits.max_lengths), settings.get("n_best", 1)]
         return Hypotheses(tf.fill([*shape, 1], EOS), tf.zeros(shape))
 
     for name in ("step_search", "beam_search", "sample"):
-        monkeypatch.setattr(tensorflow_engine, name, partial(noted, name))
+        monkeypatch.setattr(tensorflow_engine, name, partial(record, name))
     return calls
 
 
@@ -111,30 +111,30 @@ def to_ctranslate2(
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
     translator.search(TEXTS, SearchOptions(sampled))
-    assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed is that of the whole process"
+    assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed belongs to the whole process"
     return repr(calls)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
-def test_an_engine_carries_a_key_or_refuses_it_in_words(
+def test_an_engine_applies_a_key_or_refuses_it_with_a_message(
     key: str, model: TrainedModel, tmp_path: Path, searched: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other, sampled = change_decoding(START, changed(key)), IS_SAMPLED[key]
-    before, after = (to_tensorflow(model, searched, decoding, sampled=sampled) for decoding in (START, other))
+    decoding, sampled = change_decoding(START, changed(key)), IS_SAMPLED[key]
+    before, after = (to_tensorflow(model, searched, settings, sampled=sampled) for settings in (START, decoding))
     assert after != before
     if KEYS[key].not_exported:
         with pytest.raises(ConfigError, match=f"{key}.* is for TensorFlow"):
             change_decoding(START, changed(key), exported=True)
         return
     before, after = (
-        to_ctranslate2(model, tmp_path, decoding, monkeypatch, sampled=sampled) for decoding in (START, other)
+        to_ctranslate2(model, tmp_path, settings, monkeypatch, sampled=sampled) for settings in (START, decoding)
     )
     assert after != before
 
 
 def to_export(name: str, model: TrainedModel, folder: Path, searched: list[Any]) -> str:
-    """Return what the consumer of an export is told of the settings."""
+    """Return the settings that an export passes on to the programs that use it."""
     module, class_name = EXPORTERS[name]
     exporter = getattr(importlib.import_module(module), class_name)()
     if name == "saved-model":
@@ -153,7 +153,7 @@ def to_export(name: str, model: TrainedModel, folder: Path, searched: list[Any])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_an_export_carries_a_key_or_its_card_says_that_it_does_not(
+def test_an_export_carries_a_key_or_its_model_card_names_it_as_missing(
     name: str, model: TrainedModel, tmp_path: Path, searched: list[Any]
 ) -> None:
     module, class_name = EXPORTERS[name]
@@ -176,26 +176,29 @@ COMMANDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_key_has_an_option_of_each_command_that_searches_by_it(
-    command: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: dict[str, Any] = {}
+def test_every_command_that_searches_can_set_a_key(command: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    received: dict[str, Any] = {}
     module, name, of_call = COMMANDS[command]
 
-    def taken(*args: Any, **settings: Any) -> None:
-        given.update(of_call(*args, **settings))
-        raise NmtError("Taken.")
+    def record(*args: Any, **settings: Any) -> None:
+        received.update(of_call(*args, **settings))
+        raise NmtError("Recorded.")
 
-    monkeypatch.setattr(module, name, taken)
-    place = ["--sample"] * (command == "translate" and IS_SAMPLED[key]) + ["--port", "0"] * (command == "serve")
+    monkeypatch.setattr(module, name, record)
+    context = ["--sample"] * (command == "translate" and IS_SAMPLED[key]) + ["--port", "0"] * (command == "serve")
     value = str(changed(key)[key])
     if key == "batch_size" and command == "serve":
         pytest.skip("the service has a batch size of its own")
-    given_by = [option_of(key), value] if key in OWN_OPTION else ["--set", f"decoding.{key}={value}"]
-    arguments = [*place, *given_by]
-    done = run_nmt(command, *arguments, stdin=b"im one")
+    option = [option_of(key), value] if key in OWN_OPTION else ["--set", f"decoding.{key}={value}"]
+    result = run_nmt(command, *context, *option, stdin=b"im one")
     if IS_SAMPLED[key] and command != "translate":
-        assert "No such option: --temperature" in done.err or "is for sampling, and this command searches" in done.err
+        assert (
+            "No such option: --temperature" in result.err or "is for sampling, and this command searches" in result.err
+        )
     else:
-        assert done.err == "nmt: Taken.\n"
-        assert given == {**dict.fromkeys(given), **({"batch_size": 32} if command == "serve" else {}), **changed(key)}
+        assert result.err == "nmt: Recorded.\n"
+        assert received == {
+            **dict.fromkeys(received),
+            **({"batch_size": 32} if command == "serve" else {}),
+            **changed(key),
+        }

@@ -1,4 +1,4 @@
-"""Scores of pairs by runs: those of the translator per token, both directions, what is not read."""
+"""Scores of sentence pairs under runs: per token, in both directions, and for pairs that are too long."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def per_token(run: Run, source: str, target: str) -> float:
 
 
 @pytest.mark.slow
-def test_scores_are_log_probabilities_of_a_token_of_one_run_or_two(
+def test_scores_are_mean_log_probabilities_of_one_or_two_runs(
     make_run: MakeRun, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair_scores, "CHUNK", 2)
@@ -34,18 +34,18 @@ def test_scores_are_log_probabilities_of_a_token_of_one_run_or_two(
     assert list(pair_scorer(config)([*PAIRS, None])) == pytest.approx([*expected, 0], rel=1e-4)
 
     both = config.model_copy(update={"score_runs": [forward.name, f"{back.name}:1"]})
-    with pytest.raises(ConfigError, match="which translates en to de, where one of de to en belongs"):
+    with pytest.raises(ConfigError, match="translates en to de, but the pairs need a run that translates de to en"):
         pair_scorer(both)
     back.dataset_path.write_text(manifest.replace('"source_language": "en"', '"source_language": null').replace(
         '"target_language": "de"', '"target_language": null'))  # fmt: skip
     dual = [
-        (one + other) / 2 - abs(one - other)
-        for one, other in zip(expected, [per_token(back, pair.target, pair.source) for pair in PAIRS], strict=True)
+        (first + second) / 2 - abs(first - second)
+        for first, second in zip(expected, [per_token(back, pair.target, pair.source) for pair in PAIRS], strict=True)
     ]
     assert list(pair_scorer(both)(PAIRS)) == pytest.approx(dual, rel=1e-4)
 
 
-def test_pairs_longer_than_the_model_reads_are_not_judged(make_run: MakeRun) -> None:
+def test_pairs_longer_than_the_model_reads_are_not_scored(make_run: MakeRun) -> None:
     run = make_run(positions="learned", max_positions=12)
     config = DataConfig(score_runs=[run.name], source_language="en", target_language="de")
     longer = Pair("a", "b " * 300)

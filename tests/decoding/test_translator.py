@@ -1,4 +1,4 @@
-"""From raw text to raw text: the order, the batching, the limits, the words for what cannot be translated."""
+"""Translation of raw text: order, batches, limits, and messages about text that cannot be translated."""
 
 import threading
 import time
@@ -30,30 +30,32 @@ SENTENCES = ["im one", "im two three four", "one", "im seven six five four three
 
 
 def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
-    """The same model, searched otherwise; with ``few_steps`` 0 every search is compiled."""
+    """Return a translator of the same model with other settings; ``few_steps`` 0 compiles every search."""
     config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
     engine = TensorFlowEngine(translator.engine.model, config, few_steps)  # type: ignore[attr-defined]
     return Translator(engine, translator.source, translator.target, config, translator.epoch)
 
 
 @pytest.mark.parametrize(
-    "how",
+    "options",
     [SearchOptions(scored=True), SearchOptions(n_best=3, scored=True), SearchOptions(sampled=True, scored=True)],
     ids=str,
 )
-def test_neither_batches_nor_compilation_change_what_is_found(translator: Translator, how: SearchOptions) -> None:
-    settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
-    together = with_settings(translator, 10**6, **settings).find(SENTENCES, TextOptions(how))
-    in_parts = with_settings(translator, 0, **settings, batch_size=2).find(SENTENCES, TextOptions(how))
-    for one, other in zip(together, in_parts, strict=True):
-        assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
-        np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
-        assert len(one) == how.n_best
-        assert [each.score for each in one] == sorted((each.score for each in one), reverse=True)
+def test_neither_batches_nor_compilation_change_translations(translator: Translator, options: SearchOptions) -> None:
+    settings = {"beam_size": 3 if options.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
+    together = with_settings(translator, 10**6, **settings).find(SENTENCES, TextOptions(options))
+    in_parts = with_settings(translator, 0, **settings, batch_size=2).find(SENTENCES, TextOptions(options))
+    for n_best, expected in zip(together, in_parts, strict=True):
+        unscored = [[translation._replace(score=None) for translation in part] for part in (n_best, expected)]
+        scores = [[translation.score for translation in part] for part in (n_best, expected)]
+        assert unscored[0] == unscored[1]
+        np.testing.assert_allclose(*scores, rtol=1e-4)
+        assert len(n_best) == options.n_best
+        assert scores[0] == sorted(scores[0], reverse=True)
 
 
-class SaysTwice(TensorFlowEngine):
-    """Engine with a beam of fixed hypotheses, some of which are the same text."""
+class FixedBeam(TensorFlowEngine):
+    """Engine that returns a fixed beam, in which some hypotheses have the same text."""
 
     def __init__(self, beam: list[Hypothesis]) -> None:
         self.beam = beam
@@ -68,61 +70,62 @@ def test_the_n_best_translations_have_different_texts(make_run: MakeRun) -> None
     short, long = trained.target.encode("ich bin eins"), trained.target.encode("ich bin")
     again = next(ids for seed in range(50) for ids in trained.target.sample(["ich bin eins"], seed) if ids != short)
     beam = [short, again, long, [*short, *long], long, again]
-    engine = SaysTwice([Hypothesis([*ids, EOS], -float(rank)) for rank, ids in enumerate(beam)])
+    engine = FixedBeam([Hypothesis([*ids, EOS], -float(rank)) for rank, ids in enumerate(beam)])
     translator = Translator(engine, trained.source, trained.target, config, trained.epoch)
-    for wanted, ranks in ((1, [0]), (2, [0, 2]), (3, [0, 2, 3]), (6, [0, 2, 3])):
-        found, empty = translator.translate_n_best(["im one", ""], wanted)
-        assert [each.score for each in found] == [-float(rank) for rank in ranks]
-        assert [each.text for each in empty] == [""]
+    for n_best, ranks in ((1, [0]), (2, [0, 2]), (3, [0, 2, 3]), (6, [0, 2, 3])):
+        translations, empty = translator.translate_n_best(["im one", ""], n_best)
+        assert [translation.score for translation in translations] == [-float(rank) for rank in ranks]
+        assert [translation.text for translation in empty] == [""]
 
 
 @pytest.mark.slow
-def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
+def test_the_seed_decides_the_samples(translator: Translator) -> None:
     texts = ["im one two"] * 6
-    first, again, other = (
+    first, repeated, different = (
         with_settings(translator, seed=seed, temperature=3.0).translate(texts, sample=True) for seed in (1, 1, 2)
     )
-    assert first == again != other
-    assert len({*first}) > 1, "equal sentences with other numbers are drawn apart"
+    assert first == repeated != different
+    assert len({*first}) > 1, "equal sentences at different indices are sampled independently"
     likeliest = with_settings(translator, top_k=1, ordinary_text="none")
     assert likeliest.translate(texts, sample=True) == likeliest.translate(texts)
 
 
-def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: Translator) -> None:
-    found = zip(SENTENCES, translator.translate_details(SENTENCES), strict=True)
-    texts, translations, scores = zip(
-        *[(text, one.text, one.score) for text, one in found if one.finished], strict=True
-    )
+def test_the_score_of_a_translation_equals_the_score_of_the_pair(translator: Translator) -> None:
+    pairs = zip(SENTENCES, translator.translate_details(SENTENCES), strict=True)
+    finished = [(text, translation) for text, translation in pairs if translation.finished]
+    texts = [text for text, _ in finished]
+    translations = [translation.text for _, translation in finished]
+    scores = [translation.score for _, translation in finished]
     for scorer in (translator, with_settings(translator, batch_size=2)):
-        np.testing.assert_allclose(scorer.score(list(texts), list(translations)), scores, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(scorer.score(texts, translations), scores, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_prefix_begins_every_translation(translator: Translator, beam_size: int) -> None:
-    chosen = with_settings(translator, beam_size=beam_size)
-    assert all(one.startswith("sieben sechs") for one in chosen.translate(SENTENCES, prefix="sieben sechs"))
-    with pytest.raises(DataError, match=r"'sieben hundert' has the word 'hundert'"):
-        chosen.translate(SENTENCES, prefix="sieben hundert")
+    translator = with_settings(translator, beam_size=beam_size)
+    assert all(text.startswith("sieben sechs") for text in translator.translate(SENTENCES, prefix="sieben sechs"))
+    with pytest.raises(DataError, match=r"'sieben hundert' contains the word 'hundert'"):
+        translator.translate(SENTENCES, prefix="sieben hundert")
 
 
 def test_attention_has_a_weight_for_every_pair_of_tokens_and_gives_an_alignment(translator: Translator) -> None:
     texts = ["im one two three", "", "one"]
-    found = translator.translate_details(texts)
-    first, empty, last = translator.attention(texts, found)
+    translations = translator.translate_details(texts)
+    first, empty, last = translator.attention(texts, translations)
     shape = (translator.config.model.decoder_layers, translator.config.model.heads)
-    assert first.weights.shape == (*shape, len(found[0].ids), 6)  # bos, four words, eos
-    assert last.weights.shape == (*shape, len(found[2].ids), 3)
-    for one in (first, last):
-        np.testing.assert_allclose(one.weights.sum(axis=-1), 1, rtol=1e-5)
+    assert first.weights.shape == (*shape, len(translations[0].ids), 6)  # bos, four words, eos
+    assert last.weights.shape == (*shape, len(translations[2].ids), 3)
+    for attention in (first, last):
+        np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, rtol=1e-5)
     assert empty.alignment() == []
     pairs = first.alignment()
-    assert [j for _, j in pairs] == list(range(len(found[0].text.split())))
+    assert [j for _, j in pairs] == list(range(len(translations[0].text.split())))
     assert {i for i, _ in pairs} <= {0, 1, 2, 3}
-    (alone,) = translator.attention(texts[2:], found[2:])
-    np.testing.assert_allclose(alone.weights, last.weights, rtol=1e-4, atol=1e-6)
+    (single,) = translator.attention(texts[2:], translations[2:])
+    np.testing.assert_allclose(single.weights, last.weights, rtol=1e-4, atol=1e-6)
 
 
-def test_alignment_is_where_the_last_layer_looks_most_besides_bos_and_eos() -> None:
+def test_alignment_follows_the_strongest_attention_of_the_last_layer_except_to_bos_and_eos() -> None:
     weights = np.zeros([2, 2, 3, 4], np.float32)
     weights[0, :, :, 1] = 1  # the first layer does not count
     weights[1, 0] = [[0.9, 0.0, 0.1, 0.0], [0.2, 0.5, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]]
@@ -135,7 +138,7 @@ def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> N
     first, empty, punctuation = plain.translate_details(["im one", "", "?!"])
     assert first.text
     assert (empty.text, empty.finished) == (punctuation.text, punctuation.finished) == ("", True)
-    assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "what disappears is named"
+    assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "dropped text is named"
     assert translator.translate([]) == []
 
 
@@ -146,13 +149,13 @@ def test_the_names_of_special_ids_are_ordinary_unknown_words(translator: Transla
     assert translation.text
 
 
-def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> None:
+def test_translations_respect_their_length_limit_and_report_it(translator: Translator) -> None:
     settings = translator.config.decoding
-    for text, found in zip(SENTENCES, translator.translate_details(SENTENCES), strict=True):
+    for text, translation in zip(SENTENCES, translator.translate_details(SENTENCES), strict=True):
         tokens = len(text.split()) + 2
         limit = int(settings.max_length_ratio * tokens) + settings.max_length_extra
-        assert len(found.text.split()) <= limit
-        assert found.finished or len(found.text.split()) == limit
+        assert len(translation.text.split()) <= limit
+        assert translation.finished or len(translation.text.split()) == limit
 
 
 @pytest.mark.slow
@@ -162,10 +165,11 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
     assert len(translator.translate([longest])) == 1
     with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
         translator.translate(["one", f"{longest} seven"], names=["input.txt, line 1", "input.txt, line 2"])
-    found = translator.translate_details(["one", f"{longest} seven", "", longest], skip_too_long=True)
-    assert [each.is_skipped for each in found] == [False, True, False, False]
-    assert [each.text for each in found] == [*translator.translate(["one"]), "", "", *translator.translate([longest])]
-    assert found[1].unknown == []
+    details = translator.translate_details(["one", f"{longest} seven", "", longest], skip_too_long=True)
+    expected = [*translator.translate(["one"]), "", "", *translator.translate([longest])]
+    assert [translation.is_skipped for translation in details] == [False, True, False, False]
+    assert [translation.text for translation in details] == expected
+    assert details[1].unknown == []
     eins = " ".join(["eins"] * 7)  # with bos: 8 positions
     assert translator.score(["one"], [eins])[0] < 0
     with pytest.raises(DataError, match=r"translation of pair 2 has 8 tokens\. This model writes at most 7 tokens"):
@@ -173,8 +177,8 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
 
 
 @pytest.mark.slow
-def test_several_threads_use_a_translator_as_a_single_one_does(translator: Translator) -> None:
-    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of work."""
+def test_several_threads_get_the_results_of_a_single_thread(translator: Translator) -> None:
+    """Threads that request a search at the same time compile it once; their sentences and options differ."""
     kinds = [SearchOptions(n_best=2), SearchOptions(scored=True), SearchOptions(sampled=True)]
     translations = [small_pairs()[number][1] for number in range(len(SENTENCES))]
 
@@ -184,28 +188,28 @@ def test_several_threads_use_a_translator_as_a_single_one_does(translator: Trans
             return own.find(texts, TextOptions(kinds[number % 5]))
         if number % 5 == 3:
             return own.score(texts, translations[number % 3 :])
-        return [each.alignment() for each in own.attention(texts, own.translate_details(texts))]
+        return [attention.alignment() for attention in own.attention(texts, own.translate_details(texts))]
 
     own, fresh = (with_settings(translator, 0, beam_size=2) for _ in range(2))
     expected = [work(own, number) for number in range(10)]
     with ThreadPoolExecutor(10) as threads:
-        found = list(threads.map(lambda number: work(fresh, number), range(10)))
-    assert found == expected
+        results = list(threads.map(lambda number: work(fresh, number), range(10)))
+    assert results == expected
     assert len(fresh.engine._compiled) == 3  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("how", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)
-def test_batches_at_once_give_what_they_give_in_turn(
-    translator: Translator, how: SearchOptions, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("options", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)
+def test_parallel_batches_give_the_results_of_sequential_batches(
+    translator: Translator, options: SearchOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = with_settings(translator, 0, beam_size=how.n_best, batch_size=2)
-    searching, most, lock, find = 0, 0, threading.Lock(), own.engine.search_batch
+    own = with_settings(translator, 0, beam_size=options.n_best, batch_size=2)
+    searching, peak, lock, find = 0, 0, threading.Lock(), own.engine.search_batch
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal searching, most
+        nonlocal searching, peak
         with lock:
             searching += 1
-            most = max(most, searching)
+            peak = max(peak, searching)
         time.sleep(0.05)  # lets the other threads begin
         try:
             return find(*args, **kwargs)
@@ -214,16 +218,16 @@ def test_batches_at_once_give_what_they_give_in_turn(
                 searching -= 1
 
     own.engine.search_batch = counted  # type: ignore[method-assign]
-    found = []
+    results = []
     for threads in (1, 2, 3):
-        most = 0
+        peak = 0
         monkeypatch.setattr(runtime, "threads", lambda threads=threads: threads)
-        found.append(own.find(SENTENCES * 3, TextOptions(how)))
-        assert most == threads
-    assert found[0] == found[1] == found[2]
+        results.append(own.find(SENTENCES * 3, TextOptions(options)))
+        assert peak == threads
+    assert results[0] == results[1] == results[2]
 
 
-def test_an_error_in_one_of_several_batches_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_parallel_batch_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "threads", lambda: 2)
     own = with_settings(translator, 0)
     monkeypatch.setattr(own.engine, "search_batch", lambda *_, **__: 1 / 0)

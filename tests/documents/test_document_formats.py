@@ -1,4 +1,4 @@
-"""Files: the same bytes but for the texts, read by other programs."""
+"""Document formats: other programs read the translated files, which keep all bytes except the texts."""
 
 import io
 import zipfile
@@ -72,7 +72,8 @@ msgstr ""
 HTML = b"<!doctype html>\r\n<meta charset=windows-1252>\n<title>A caf\xe9</title><P Class=x>A <b>man</b> runs.</p\n>\n"
 
 
-def word(path: str = "") -> bytes:
+def word_document() -> bytes:
+    """Return a .docx file with a heading, runs, a link, a table, a header, a footer and a field."""
     document = docx.Document()
     document.add_heading("A man", 1)
     paragraph = document.add_paragraph("A man ")
@@ -95,11 +96,11 @@ def word(path: str = "") -> bytes:
     return content.getvalue()
 
 
-def translated(name: str, content: bytes) -> bytes:
+def translate_to_upper(name: str, content: bytes) -> bytes:
+    """Return a document whose texts are in upper case instead of translated."""
     document = read_document(name, content)
-    return document.render(
-        translate_texts(document.texts, lambda lines: [each.upper() for each in lines], lambda *_: None)
-    )
+    texts = translate_texts(document.texts, lambda lines: [line.upper() for line in lines], lambda *_: None)
+    return document.render(texts)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -109,19 +110,19 @@ def translated(name: str, content: bytes) -> bytes:
 def test_a_text_file_that_is_not_translated_has_the_same_bytes(name: str, text: str, end: str) -> None:
     content = text.replace("\r\n", "\n").replace("\n", end).encode("cp1252" if name == "a.html" else "utf-8-sig")
     document = read_document(name, content)
-    kept = document.render(document.texts)
+    rendered = document.render(document.texts)
     if name == "a.po":
         assert document.texts == ["A man named %s.\n", "%d dog", "%d dogs", 'A "big" dog runs\t\\.']
     else:
-        assert kept == content
+        assert rendered == content
     assert len(document.render([text.upper() for text in document.texts])) >= len(content)
 
 
 def test_cues_keep_times_lines_and_settings() -> None:
     before, after = (pysubs2.SSAFile.from_string(text, format_="srt", keep_html_tags=True)
-                     for text in (SRT, translated("a.srt", SRT.encode()).decode()))  # fmt: skip
-    assert [(each.start, each.end) for each in after] == [(each.start, each.end) for each in before]
-    assert [each.text for each in after] == [
+                     for text in (SRT, translate_to_upper("a.srt", SRT.encode()).decode()))  # fmt: skip
+    assert [(cue.start, cue.end) for cue in after] == [(cue.start, cue.end) for cue in before]
+    assert [cue.text for cue in after] == [
         r"A MAN IS SLEEPING\NON A <i>COUCH</i>.",
         r"{\an8}- TWO & TWO.\N- A WOMAN.",
     ]
@@ -135,58 +136,60 @@ def test_cues_keep_times_lines_and_settings() -> None:
         ("oman", "OMAN"),
     ):
         expected = expected.replace(old, new)
-    assert translated("a.vtt", VTT.encode()).decode() == expected
+    assert translate_to_upper("a.vtt", VTT.encode()).decode() == expected
 
 
 def test_untranslated_entries_of_a_catalogue_are_filled(tmp_path: Path) -> None:
     path = tmp_path / "a.po"
-    path.write_bytes(translated("a.po", PO.encode()))
-    entries = {each.msgid: each for each in polib.pofile(str(path))}
+    path.write_bytes(translate_to_upper("a.po", PO.encode()))
+    entries = {entry.msgid: entry for entry in polib.pofile(str(path))}
     assert entries["A man named %s.\n"].msgstr == "A MAN NAMED %S.\n"
     assert entries["A dog"].msgstr == "Ein Hund"
     assert entries["%d dog"].msgstr_plural == {0: "%D DOG", 1: "%D DOGS"}
     assert entries['A "big" dog runs\t\\.'].msgstr == 'A "BIG" DOG RUNS\t\\.'
     assert entries["A cat"].obsolete and not entries["A cat"].msgstr
-    one = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'
-    assert translated("a.po", one.encode()).decode() == one.replace('[0] ""', '[0] "B"')
+    single_form = 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'
+    assert translate_to_upper("a.po", single_form.encode()).decode() == single_form.replace('[0] ""', '[0] "B"')
 
 
-def look(document: Any) -> list[Any]:
+def formatted_paragraphs(document: Any) -> list[Any]:
+    """Return style, runs as (text, bold), and links of every paragraph."""
     paragraphs = [
         *document.paragraphs,
         *document.sections[0].header.paragraphs,
         *document.sections[0].footer.paragraphs,
     ]
-    paragraphs += [each for cell in document.tables[0].rows[0].cells for each in cell.paragraphs]
-    runs = [[(run.text, run.bold) for run in each.runs if run.text] for each in paragraphs]
+    paragraphs += [paragraph for cell in document.tables[0].rows[0].cells for paragraph in cell.paragraphs]
+    runs = [[(run.text, run.bold) for run in paragraph.runs if run.text] for paragraph in paragraphs]
     return [
-        (each.style.name, run, [link.text for link in each.hyperlinks])
-        for each, run in zip(paragraphs, runs, strict=True)
+        (paragraph.style.name, run, [link.text for link in paragraph.hyperlinks])
+        for paragraph, run in zip(paragraphs, runs, strict=True)
     ]
 
 
 def test_paragraphs_of_word_keep_styles_runs_and_links() -> None:
-    document = read_document("a.docx", word())
+    document = read_document("a.docx", word_document())
     before = docx.Document(io.BytesIO(document.render(document.texts)))
-    assert look(before) == look(docx.Document(io.BytesIO(word())))
-    after = look(docx.Document(io.BytesIO(translated("a.docx", word()))))
+    assert formatted_paragraphs(before) == formatted_paragraphs(docx.Document(io.BytesIO(word_document())))
+    after = formatted_paragraphs(docx.Document(io.BytesIO(translate_to_upper("a.docx", word_document()))))
     upper = [(style, [(text.upper(), bold) for text, bold in runs], [text.upper() for text in links])
-             for style, runs, links in look(before)]  # fmt: skip
-    joined = [
-        (style, "".join(text for text, _ in runs), [each for each in runs if each[1]], links)
-        for style, runs, links in upper
-    ]
-    assert [
-        (style, "".join(text for text, _ in runs), [each for each in runs if each[1]], links)
-        for style, runs, links in after
-    ] == joined
-    fields = docx.Document(io.BytesIO(translated("a.docx", word()))).element.body.iter(qn("w:fldChar"))
-    assert [each.get(qn("w:fldCharType")) for each in fields] == ["begin", "end"]
+             for style, runs, links in formatted_paragraphs(before)]  # fmt: skip
+    expected, translated = (
+        [(style, "".join(text for text, _ in runs), [run for run in runs if run[1]], links)
+         for style, runs, links in paragraphs]
+        for paragraphs in (upper, after)
+    )  # fmt: skip
+    assert translated == expected
+    fields = docx.Document(io.BytesIO(translate_to_upper("a.docx", word_document()))).element.body.iter(qn("w:fldChar"))
+    assert [field.get(qn("w:fldCharType")) for field in fields] == ["begin", "end"]
 
 
 def with_xml(xml: str) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(word())) as old, zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as new:
+    with (
+        zipfile.ZipFile(io.BytesIO(word_document())) as old,
+        zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
         for name in old.namelist():
             new.writestr(name, xml if name == "word/document.xml" else old.read(name))
     return content.getvalue()
@@ -199,12 +202,12 @@ ENTITY_BOMB = f'<!DOCTYPE x [<!ENTITY a0 "aaaaaaaaaa">{ENTITIES}]><x>&a9;</x>'
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.docx", b"no zip", "is no document of Word"),
-        ("a.docx", with_xml("<a>" * 100_000), "is no document of Word"),
-        ("a.docx", with_xml(ENTITY_BOMB), "is no document of Word"),
+        ("a.docx", b"no zip", "is not a Word document"),
+        ("a.docx", with_xml("<a>" * 100_000), "is not a Word document"),
+        ("a.docx", with_xml(ENTITY_BOMB), "is not a Word document"),
         ("a.docx", with_xml(" " * 65 * 2**20), "it unpacks to"),
         ("a.html", b"<meta charset=utf-8>\xff", "is not in the encoding utf-8"),
-        ("a.html", b"<meta charset=hex>aa", "is not in the encoding hex"),
+        ("a.html", b"<meta charset=hex>aa", "declares the encoding hex"),
         ("a.srt", b"1\n\xff", "line 2 is not UTF-8"),
         ("a.po", b'msgid "\xff"', "line 1 is not UTF-8"),
     ],

@@ -1,4 +1,4 @@
-"""HTML: text translated, everything else kept byte for byte."""
+"""HTML: text is translated, everything else stays byte for byte."""
 
 import random
 from typing import Any
@@ -12,7 +12,8 @@ from nmt.documents.html import Markup, Page
 from nmt.tokenizers.marks import CLOSE, OPEN, PIECE
 
 
-def shouted(html: str) -> str:
+def to_upper(html: str) -> str:
+    """Return HTML whose texts are in upper case instead of translated."""
     markup = Markup(html)
     assert markup.render(markup.texts) == html
     return markup.render([text.upper() for text in markup.texts])
@@ -49,14 +50,14 @@ def shouted(html: str) -> str:
     ],
 )  # fmt: skip
 def test_text_is_translated(html: str, expected: str) -> None:
-    assert shouted(html) == expected
+    assert to_upper(html) == expected
 
 
 @pytest.mark.parametrize(
     ("html", "texts"),
     [
         ("<p>A <b>b <i>c</i></b> d.</p><div>e</div>f", ["A 1b 2c2'1' d.", "e", "f"]),
-        ("<li><b>a</b><li><!-- c --> <i><u>b</u></i>", ["a", "b"]),  # tags around all of a text are no part of it
+        ("<li><b>a</b><li><!-- c --> <i><u>b</u></i>", ["a", "b"]),  # tags around a whole text are not part of it
         ("a <code>x <b>y</b></code> b <span translate=no>c</span>d<img>e", ["a _ b _d_e"]),
         ("a <b>b</i> c</b> d", ["a ", "b", " c", " d"]),  # misnested
         ("a<br>B <i>c<br>d</i>", ["a", "B 1c_d1'"]),
@@ -66,8 +67,8 @@ def test_text_is_translated(html: str, expected: str) -> None:
         ("a \U00100007 b", ["a _ b"]),
     ],
 )
-def test_a_text_is_that_of_a_block_with_inline_tags(html: str, texts: list[str]) -> None:
-    def shown(text: str) -> str:
+def test_a_text_is_a_block_with_its_inline_tags(html: str, texts: list[str]) -> None:
+    def readable(text: str) -> str:
         numbers: dict[int, int] = {}
         signs = []
         for code in map(ord, text):
@@ -78,10 +79,10 @@ def test_a_text_is_that_of_a_block_with_inline_tags(html: str, texts: list[str])
                 signs.append("_" if code >= PIECE else chr(code))
         return "".join(signs)
 
-    assert [shown(text) for text in Markup(html).texts] == texts
+    assert [readable(text) for text in Markup(html).texts] == texts
 
 
-def test_tags_follow_their_marks_and_lost_ones_come_at_the_end() -> None:
+def test_tags_follow_their_marks_and_lost_tags_come_at_the_end() -> None:
     markup = Markup('<p>a <b class=x>b</b> <img src="1"> c</p>')
     words = markup.texts[0].split()
     assert markup.render([" ".join(reversed(words))]) == '<p>c <img src="1"> <b class=x>b</b> a</p>'
@@ -97,7 +98,7 @@ def test_translations_are_text_whatever_they_look_like() -> None:
 @settings(max_examples=200)
 @given(st.text(st.one_of(st.sampled_from("<>&\"'/!-= abp;"), st.characters())))
 def test_any_text_is_html(html: str) -> None:
-    shouted(html)
+    to_upper(html)
 
 
 NAMES = ("p", "b", "div", "span", "a", "script", "style", "pre", "code", "ul", "li", "dt", "h1", "br", "img", "title",
@@ -108,16 +109,16 @@ TEXTS = ["one ", "two &amp; ", "three\n", "a &lt; b ", "x<y ", "&copy=2 ", "<!--
          "<!-- a --!>", "<!doctype html>", "<?x y>", "</>", "</ x>", "< b", "<![CDATA[x]]>", "<!--", "<a"]  # fmt: skip
 STRUCTURE = """
 return arguments[0].map((html) => {
-  const found = [[], ''];
+  const page = [[], ''];
   const walk = (node) => { for (const child of node.childNodes) {
-    if (child.nodeType === 3) found[1] += child.data;
-    else found[0].push(child.nodeName, child.data ?? [...(child.attributes ?? [])].map((a) => [a.name, a.value]));
+    if (child.nodeType === 3) page[1] += child.data;
+    else page[0].push(child.nodeName, child.data ?? [...(child.attributes ?? [])].map((a) => [a.name, a.value]));
     walk(child);
     if (child.content) walk(child.content);
-    found[0].push('/');
+    page[0].push('/');
   } };
   walk(new DOMParser().parseFromString(html, 'text/html'));
-  return found;
+  return page;
 });
 """
 
@@ -134,8 +135,8 @@ def test_a_browser_finds_the_same_tags_and_the_translated_text(driver: Chromium)
 
     pages = ["".join(tag() if dice.random() < 0.6 else dice.choice(TEXTS) for _ in range(20)) for _ in range(500)]
     driver.get("about:blank")
-    found: list[Any] = driver.execute_script(STRUCTURE, pages + [shouted(page) for page in pages])
-    for page, (before, text), (after, translated) in zip(pages, found[:500], found[500:], strict=True):
+    results: list[Any] = driver.execute_script(STRUCTURE, pages + [to_upper(page) for page in pages])
+    for page, (before, text), (after, translated) in zip(pages, results[:500], results[500:], strict=True):
         assert (before, letters(text)) == (after, letters(translated)), page
 
 

@@ -1,4 +1,4 @@
-"""What a document has besides its text stays, and is read as other programs read it."""
+"""Everything in a document besides its text stays, and is read as other programs read it."""
 
 import gettext
 import io
@@ -11,7 +11,7 @@ import polib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_document_formats import translated, with_xml
+from test_document_formats import translate_to_upper, with_xml
 
 from nmt.documents.formats import read_document
 from nmt.documents.html import Markup, Page
@@ -36,7 +36,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     ],
 )
 def test_cues_stay_cues(name: str, text: str, expected: str) -> None:
-    assert translated(name, text.encode()).decode() == expected
+    assert translate_to_upper(name, text.encode()).decode() == expected
 
 
 def test_no_line_of_a_translated_cue_is_empty() -> None:
@@ -82,13 +82,13 @@ def test_a_catalogue_in_another_charset_gets_a_message() -> None:
         read_document("a.po", HEADER.format("punycode").encode())
 
 
-def test_text_behind_entities_and_comments_of_a_run_is_translated() -> None:
+def test_text_after_entities_and_comments_of_a_run_is_translated() -> None:
     text = "<w:r><w:t>one &foo; two<!-- c --> three</w:t></w:r>"
     xml = f'<!DOCTYPE x [<!ENTITY foo "bar">]><w:document {W}><w:body><w:p>{text}</w:p></w:body></w:document>'
     document = read_document("a.docx", with_xml(xml))
-    kept = zipfile.ZipFile(io.BytesIO(document.render(document.texts))).read("word/document.xml")
-    assert text.encode() in kept
-    new = zipfile.ZipFile(io.BytesIO(translated("a.docx", with_xml(xml)))).read("word/document.xml").decode()
+    unchanged = zipfile.ZipFile(io.BytesIO(document.render(document.texts))).read("word/document.xml")
+    assert text.encode() in unchanged
+    new = zipfile.ZipFile(io.BytesIO(translate_to_upper("a.docx", with_xml(xml)))).read("word/document.xml").decode()
     for part in ("ONE ", "&foo;", " TWO", "<!-- c -->", " THREE"):
         assert part in new
 
@@ -105,17 +105,17 @@ def test_private_characters_of_a_page_are_text(text: str) -> None:
 
 @pytest.mark.parametrize("charset", ["idna", "punycode", "hex", "utf-7", "unicode_escape", "rot13", "undefined"])
 def test_encodings_that_no_browser_reads_get_a_message(charset: str) -> None:
-    with pytest.raises(DataError, match=f"is not in the encoding {charset}"):
+    with pytest.raises(DataError, match=f"declares the encoding {charset}"):
         Page(f"<meta charset={charset}>aa".encode(), "a.html")
 
 
-def test_encodings_are_those_of_browsers() -> None:
+def test_encodings_are_read_as_in_browsers() -> None:
     assert Page(b"<meta charset=latin1><p>\x93a\x94", "a.html").texts == ["“a”"]
     assert Page(b"<meta charset=utf-16le><p>ab", "a.html").texts == ["ab"]
     assert Page("\ufeff<meta charset=latin1><p>ü".encode(), "a.html").texts[-1] == "ü"
 
 
-def test_numbers_of_characters_of_any_length() -> None:
+def test_character_references_may_have_any_length() -> None:
     assert Markup(f"<p>&#{'0' * 5_000}65; &#{'9' * 5_000}; &#{'0' * 5_000}; &#x41;").texts == ["A \ufffd \ufffd A"]
 
 

@@ -1,7 +1,7 @@
-"""A service with models that need no training: a process of its own, or parts of it in the tests' process.
+"""A service with fake models that need no training, as a process or as parts for tests in the same process.
 
-The model writes words in capitals, behind the target language. It takes 0.3 s for a sentence with "slow", and fails at
-a sentence with "poison".
+A fake model translates to upper case, with the target language in front. It takes 0.3 s for a sentence with "slow",
+and fails for a sentence with "poison".
 """
 
 import copy
@@ -28,7 +28,7 @@ from nmt.tokenizers.word import WordTokenizer
 
 
 class FakeTranslator:
-    """Translator that remembers its batches."""
+    """Translator that records its batches."""
 
     def __init__(self, mark: str = "de", *, has_attention: bool = True) -> None:
         self.source = self.target = WordTokenizer.fit(["one two three"], DataConfig(normalization="none"))
@@ -57,21 +57,23 @@ class FakeTranslator:
         rendered = f"{self.mark}:{text.upper()}" + (f" {rank + 1}" if rank else "")
         rendered += " terms" if options.glossary and options.glossary.terms_of(text) else ""
         ids = [*self.source.encode(text), EOS]
-        found = Translation(
+        translation = Translation(
             rendered, self.source.unknown(text), True, ids, -float(rank) if options.search.scored else None
         )
         confidence = 0.25 if "two" in text else 0.75
-        return found._replace(confidence=confidence, words=((rendered, 0.5),)) if options.confident else found
+        if not options.confident:
+            return translation
+        return translation._replace(confidence=confidence, words=((rendered, 0.5),))
 
     def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
         if not self.has_attention:
             raise DataError("no attention")
-        found = []
+        attention = []
         for text, translation in zip(sources, translations, strict=True):
             ids = [*self.source.encode(text), EOS]
             weights = np.full([2, 2, len(translation.ids), len(ids)], 1 / len(ids), np.float32)
-            found.append(CrossAttention(ids, translation.ids, weights))
-        return found
+            attention.append(CrossAttention(ids, translation.ids, weights))
+        return attention
 
 
 def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
@@ -84,7 +86,7 @@ def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3
 
 
 def main() -> None:
-    """Serve on a free port. Takes settings, keys, hosts, origins and limits as JSON."""
+    """Serve on a free port. The argument has settings, keys, hosts, origins and limits as JSON."""
     options = json.loads(sys.argv[1])
     access = Access(
         api_keys=frozenset(map(digest, options.pop("api_keys"))) if "api_keys" in options else None,

@@ -1,4 +1,4 @@
-"""Stub of the translation service for tests of its page: serves the files, and canned answers on demand."""
+"""Stub of the translation service for tests of its page: it serves the page's files and prepared answers."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ LANGUAGES = [
 
 
 class Reply(NamedTuple):
-    """Answer to a request: held back until ``released`` is set. None at all with status 0."""
+    """Answer to a request, delayed until ``released`` is set. Status 0 sends no answer."""
 
     status: int = 200
     body: Any = None
@@ -29,7 +29,7 @@ class Reply(NamedTuple):
 
 
 def sentence(source: str, *texts: str, separator: str = "", **more: Any) -> dict[str, Any]:
-    """Return a sentence of an answer whose word i attends to word i with 0.8 and to its right neighbour with 0.1."""
+    """Return a sentence of an answer; its word i attends to source word i with 0.8 and to word i + 1 with 0.1."""
     texts = texts or (source.upper(),)
     tokens, own = ([*(f" {word}" for word in text.lower().split()), "</s>"] for text in (source, texts[0]))
     shape = len(own), len(tokens)
@@ -43,7 +43,7 @@ def sentence(source: str, *texts: str, separator: str = "", **more: Any) -> dict
 
 
 class Stub(ThreadingHTTPServer):
-    """Service that answers with the replies of ``replies``, in order, then with the upper case of each sentence."""
+    """Service that sends the replies in ``replies``, in order, and then the sentences in upper case."""
 
     daemon_threads = True
 
@@ -58,18 +58,18 @@ class Stub(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
 
     def answer(self, text: str) -> dict[str, Any]:
-        """Return the answer on a text: that of ``answers``, else a sentence for each line."""
+        """Return the answer in ``answers`` to a text; by default, one sentence for each line."""
         if text in self.answers:
             return self.answers[text]
         lines = text.split("\n")
         return {"sentences": [sentence(line, separator="\n") for line in lines[:-1]] + [sentence(lines[-1])]}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a browser that has left: the page aborts requests."""
+        """Ignore disconnected browsers, since the page aborts requests."""
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Requests of the page."""
+    """Handler for the requests of the page."""
 
     server: Stub
 
@@ -85,8 +85,8 @@ class Handler(SimpleHTTPRequestHandler):
             super().do_GET()
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(asked)
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(request)
         reply = self.server.replies.popleft() if self.server.replies else Reply()
         if reply.released:
             reply.released.wait(20)
@@ -94,9 +94,9 @@ class Handler(SimpleHTTPRequestHandler):
             if self.path != "/details":
                 self.send(Reply(404, {"error": f"no {self.path}"}))
             elif reply.status:
-                self.send(reply if reply.body is not None else reply._replace(body=self.server.answer(asked["q"])))
+                self.send(reply if reply.body is not None else reply._replace(body=self.server.answer(request["q"])))
         finally:
-            self.server.answered.append(asked["q"])
+            self.server.answered.append(request["q"])
 
     def send(self, reply: Reply) -> None:
         self.send_response(reply.status)

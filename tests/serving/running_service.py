@@ -1,4 +1,4 @@
-"""Services in processes of their own."""
+"""Services that run in processes of their own."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ class RunningService:
 
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process, self.url = process, url
-        # A connection that has been idle is not used while the service, after five seconds, closes it.
+        # The client drops idle connections before the service closes them after five seconds.
         limits = httpx.Limits(keepalive_expiry=2)
         self.client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=limits)
 
@@ -31,11 +31,11 @@ class RunningService:
         return int(self.url.rpartition(":")[2])
 
     def post(self, path: str, /, **values: Any) -> httpx.Response:
-        """Send JSON."""
+        """Send a POST request with JSON."""
         return self.client.post(path, json=values)
 
     def translate(self, q: Any, **values: Any) -> Any:
-        """Return the translation from English to German, which must succeed."""
+        """Return the answer to a request for a translation from English to German, which must succeed."""
         answer = self.post("/translate", **{"q": q, "source": "en", "target": "de", **values})
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -48,7 +48,7 @@ class RunningService:
 
 @contextlib.contextmanager
 def started(command: list[str], cwd: Path = ROOT) -> Iterator[RunningService]:
-    """Start a service, wait until it is ready, and end it with SIGTERM, after which its exit code must be 0."""
+    """Start a service and wait until it is ready; in the end stop it by SIGTERM and check that its exit code is 0."""
     path = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     process = subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

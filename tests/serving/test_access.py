@@ -1,4 +1,4 @@
-"""Keys, host names and origins."""
+"""API keys, host names and origins."""
 
 import socket
 from pathlib import Path
@@ -34,7 +34,7 @@ OWN = ["service.example", f"{socket.gethostname()}:80"]
         ("service.example", LOOPBACK + ADDRESSES + OWN, NAMES),
     ],
 )
-def test_a_service_answers_to_its_names_alone(host: str, answered: list[str], refused: list[str]) -> None:
+def test_a_service_answers_only_to_its_own_names(host: str, answered: list[str], refused: list[str]) -> None:
     access = Access(host, hosts=frozenset({"example.org"}))
     for name in [*answered, "example.org", "EXAMPLE.ORG:443"]:
         assert access.allows_host(name), name
@@ -42,7 +42,7 @@ def test_a_service_answers_to_its_names_alone(host: str, answered: list[str], re
         assert not access.allows_host(name), name
 
 
-def test_foreign_pages() -> None:
+def test_pages_of_other_sites() -> None:
     access, host = Access(), "127.0.0.1:5000"
     assert access.allows_origin(None, host)
     assert access.allows_origin("http://127.0.0.1:5000", host)
@@ -55,6 +55,6 @@ def test_foreign_pages() -> None:
 
 
 @pytest.mark.parametrize("origin", ["example.org", "https://", "https://a/b", "https://a?b", "", "//a", "a:b"])
-def test_no_origins(origin: str) -> None:
+def test_wrong_origins_are_refused(origin: str) -> None:
     with pytest.raises(NmtError):
         check_origin(origin)

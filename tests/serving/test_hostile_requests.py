@@ -1,4 +1,4 @@
-"""Malformed, huge, slow and hostile requests: each is refused, or waited for, and the service lives on."""
+"""Malformed, huge, slow and hostile requests: the service refuses them or waits for them, and keeps running."""
 
 import errno
 import json
@@ -12,8 +12,8 @@ import pytest
 from running_service import RunningService, fake_service
 
 MOST = 2_000
-CLIENTS = 32  # at a time
-PATIENCE = 3.0  # more than the service has for a request
+CLIENTS = 32  # clients at a time
+PATIENCE = 3.0  # seconds; longer than the timeout of the service
 STRANGE = [
     "", " ", "\n" * 500, "\0", "\ufeff", "\u202e", "\ud800", "é" * 300, "a" * 3_000, "😀" * 400, "<b>" * 600,
     "<" * 1_900,
@@ -56,7 +56,7 @@ def service() -> Iterator[RunningService]:
 
 
 def well_formed(dice: random.Random) -> bytes:
-    """Return a request whose head is right, with strange parameters in a body of any kind."""
+    """Return a request with a valid head, and strange parameters in a body of any content type."""
     strange: dict[str, object] = {"q": "one. two", "source": "en", "target": "de"}
     strange[dice.choice(["q", "source", "target", "format", "alternatives", "x"])] = dice.choice(
         dice.choice([STRANGE, VALUES])
@@ -65,16 +65,18 @@ def well_formed(dice: random.Random) -> bytes:
         strange |= {"format": "html", "q": "".join(dice.choice(STRANGE) for _ in range(3))}
     kind = dice.choice([*TYPES[:3], TYPES[0]])
     if kind == TYPES[1]:
-        body = "&".join(f"{name}={quote_plus(str(each), errors='replace')}" for name, each in strange.items()).encode()
+        body = "&".join(
+            f"{name}={quote_plus(str(value), errors='replace')}" for name, value in strange.items()
+        ).encode()
     elif kind == TYPES[2]:
         part = '--x\r\ncontent-disposition: form-data; name="{}"\r\n\r\n{}\r\n'
         name = f"a.{dice.choice(['html', 'vtt', 'po', 'docx', '../x'])}"
         strange |= {f'file"; filename="{name}': strange["q"]} if dice.random() < 0.5 else {}
-        body = "".join(part.format(*each) for each in strange.items()).encode(errors="replace") + b"--x--\r\n"
+        body = "".join(part.format(*parameter) for parameter in strange.items()).encode(errors="replace") + b"--x--\r\n"
     else:
         body = json.dumps(strange).encode()
     kind = kind if dice.random() < 0.9 else dice.choice(TYPES)
-    return message(dice.choice(PATHS[:4]), kind, damaged(dice, body, 0.2))
+    return message(dice.choice(PATHS[:4]), kind, damage(dice, body, 0.2))
 
 
 def message(path: bytes, content_type: bytes, body: bytes) -> bytes:
@@ -82,13 +84,13 @@ def message(path: bytes, content_type: bytes, body: bytes) -> bytes:
     return head % (path, content_type, len(body)) + body
 
 
-def damaged(dice: random.Random, data: bytes, share: float) -> bytes:
-    """Return bytes of which some are changed, removed or doubled."""
+def damage(dice: random.Random, data: bytes, share: float) -> bytes:
+    """Return data with some bytes replaced, removed or repeated."""
     if not data or dice.random() > share:
         return data
-    place, length = dice.randrange(len(data)), dice.randrange(1, 20)
-    with_ = dice.choice([b"", dice.randbytes(length), data[place : place + length] * 2, b"\0", b"\r\n", b'"'])
-    return data[:place] + with_ + data[place + length :]
+    start, length = dice.randrange(len(data)), dice.randrange(1, 20)
+    replacement = dice.choice([b"", dice.randbytes(length), data[start : start + length] * 2, b"\0", b"\r\n", b'"'])
+    return data[:start] + replacement + data[start + length :]
 
 
 def strange_head(dice: random.Random) -> bytes:
@@ -99,8 +101,8 @@ def strange_head(dice: random.Random) -> bytes:
         b"connection: upgrade, close", b"x: " + b"y" * dice.choice([1, 9_000, 20_000]), b"range: bytes=0-",
         b"accept-encoding: " + b"gzip," * 200, b"cookie: " + dice.randbytes(20).replace(b"\n", b"").replace(b"\r", b""),
     ]  # fmt: skip
-    chosen = b"\r\n".join(dice.sample(headers, dice.randrange(1, 6)))
-    return b"%b %b HTTP/1.%d\r\n%b\r\n\r\n" % (method, dice.choice(PATHS), dice.randrange(2), chosen)
+    lines = b"\r\n".join(dice.sample(headers, dice.randrange(1, 6)))
+    return b"%b %b HTTP/1.%d\r\n%b\r\n\r\n" % (method, dice.choice(PATHS), dice.randrange(2), lines)
 
 
 def huge(dice: random.Random) -> bytes:
@@ -110,7 +112,7 @@ def huge(dice: random.Random) -> bytes:
 
 KINDS: list[Callable[[random.Random], bytes]] = [
     *[well_formed] * 8,
-    *[lambda dice: damaged(dice, well_formed(dice), 1.0)] * 4,  # anywhere, in the head too
+    *[lambda dice: damage(dice, well_formed(dice), 1.0)] * 4,  # anywhere, in the head too
     *[strange_head] * 3,
     huge,
     lambda dice: dice.randbytes(dice.randrange(1, 2_000)),
@@ -121,7 +123,7 @@ def send(service: RunningService, dice: random.Random) -> str:
     """Send a hostile request, check the answer, and return its status."""
     slow = dice.random() < 0.01
     data = dice.choice(KINDS)(dice)
-    if slow or dice.random() < 0.05:  # the client sends a part of it
+    if slow or dice.random() < 0.05:  # the client sends a part of the request
         data = well_formed(dice)
         data = data[: dice.randrange(1, len(data))]
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
@@ -136,7 +138,7 @@ def send(service: RunningService, dice: random.Random) -> str:
             connection.settimeout(PATIENCE)
             while piece := connection.recv(65536):
                 answer += piece
-        except (ConnectionError, TimeoutError):  # the service closes, or waits for more
+        except (ConnectionError, TimeoutError):  # the service closes the connection, or waits for more
             pass
         except OSError as error:  # the service has closed the connection
             assert error.errno == errno.ENOTCONN
@@ -144,14 +146,14 @@ def send(service: RunningService, dice: random.Random) -> str:
 
 
 def check(answer: bytes) -> str:
-    """Return the status of an answer: JSON, or a page to whom it asks for one; of what is no HTTP, words."""
+    """Check an answer, and return its status. Errors are JSON, except for bytes that are no HTTP."""
     while answer.startswith(b"HTTP/1.1 100 "):
         answer = answer.partition(b"\r\n\r\n")[2]
     if not answer:
         return "none"
     head, _, body = answer.partition(b"\r\n\r\n")
     status = head.split(b" ")[1].decode()
-    # 206 and 416: a head asks for a range of the page of "/".
+    # 206 and 416 answer a request for a range of the page "/".
     assert status in {"200", "206", "400", "403", "404", "405", "413", "416", "499", "503", "504"}, answer[:500]
     if status[0] in "45" and b"content-type: application/json" in head and body:
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])

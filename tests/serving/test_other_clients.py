@@ -1,4 +1,4 @@
-"""What one client sends holds up no other, and removes nothing of another."""
+"""A client can neither delay other clients nor remove their documents."""
 
 import contextlib
 import socket
@@ -68,32 +68,32 @@ ATTACKS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_the_service_answers_others_meanwhile(service: RunningService, attack: str) -> None:
+def test_the_service_answers_other_clients_meanwhile(service: RunningService, attack: str) -> None:
     sender = threading.Thread(target=ATTACKS[attack], args=(service,))
     sender.start()
     healthy, short = [], []
     while sender.is_alive() or not healthy:
-        begun = time.monotonic()
+        start = time.monotonic()
         assert service.client.get("/health").status_code == 200
-        healthy.append(time.monotonic() - begun)
-        begun = time.monotonic()
+        healthy.append(time.monotonic() - start)
+        start = time.monotonic()
         service.translate("one")
-        short.append(time.monotonic() - begun)
+        short.append(time.monotonic() - start)
     sender.join()
     assert max(healthy) < 1
     assert sorted(short)[len(short) // 2] < 1  # idle, it takes a few hundredths
 
 
-def test_a_client_removes_its_own_documents_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Files()
-    kept.add("a", "first", b"1")
+def test_a_client_only_removes_its_own_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Files()
+    store.add("a", "first", b"1")
     for number in range(MOST_OF_CLIENT + 4):
-        kept.add("b", f"b{number}", b"22")
-    assert kept.get("first") == b"1"
-    assert [number for number in range(20) if kept.get(f"b{number}") is None] == [0, 1, 2, 3]
+        store.add("b", f"b{number}", b"22")
+    assert store.get("first") == b"1"
+    assert [number for number in range(20) if store.get(f"b{number}") is None] == [0, 1, 2, 3]
     monkeypatch.setattr(files, "MOST_BYTES", 10)
-    kept.add("c", "c", b"3")
-    assert (kept.get("first"), kept.get("c"), kept.get("b4"), kept.get("b19")) == (b"1", b"3", None, b"22")
+    store.add("c", "c", b"3")
+    assert (store.get("first"), store.get("c"), store.get("b4"), store.get("b19")) == (b"1", b"3", None, b"22")
 
 
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])

@@ -1,4 +1,4 @@
-"""The protocol over HTTP, with fake models: answers, refusals, limits."""
+"""The protocol over HTTP, with fake models: answers, errors and limits."""
 
 import concurrent.futures
 import contextlib
@@ -29,7 +29,7 @@ def service() -> Iterator[RunningService]:
 
 
 def error(answer: httpx.Response, status: int) -> str:
-    """Return what a refusal says, which must have a status."""
+    """Return the message of a refusal, after checking its status."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
     assert list(answer.json()) == ["error", "detail"]
@@ -48,11 +48,11 @@ def test_a_string_and_a_list(service: RunningService) -> None:
 def test_glossaries_and_confidence(service: RunningService) -> None:
     with_terms = {"source": "en", "target": "de", "glossary": "numbers"}
     assert service.post("/translate", q="one", **with_terms).json() == {"translatedText": "de:ONE terms"}
-    several = service.post("/translate", q=["one", "two", ""], confidence=True, alternatives=1, **with_terms).json()
-    assert several["translatedText"] == ["de:ONE terms", "de:TWO", ""]
-    assert several["confidence"] == [0.75, 0.25, None]
-    [found] = service.post("/details", q="two", **with_terms).json()["sentences"]
-    [best] = found["translations"]
+    answer = service.post("/translate", q=["one", "two", ""], confidence=True, alternatives=1, **with_terms).json()
+    assert answer["translatedText"] == ["de:ONE terms", "de:TWO", ""]
+    assert answer["confidence"] == [0.75, 0.25, None]
+    [details] = service.post("/details", q="two", **with_terms).json()["sentences"]
+    [best] = details["translations"]
     assert (best["confidence"], best["check"], best["words"]) == (0.25, True, [["de:TWO", 0.5]])
     refused = service.post("/translate", q="one", source="en", target="de", glossary="other")
     assert error(refused, 400) == "There is no glossary other. The service has numbers."
@@ -106,7 +106,7 @@ def test_a_document_is_translated_as_by_libretranslate(service: RunningService) 
     ("name", "content", "values", "words"),
     [
         ("a.exe", b"a", {}, "Invalid request: file format not supported. Send one of .html, "),
-        ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is no document of Word"),
+        ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is not a Word document"),
         ("a.html", b"a" * 2_001, {}, "Invalid request: request (2001) exceeds text limit (2000)"),
         ("a.html", b"a", {"target": "zz"}, "zz is not supported. "),
         ("a.html", b"a", {"source": ""}, "Invalid request: missing source parameter. "),
@@ -131,41 +131,45 @@ def test_the_source_language_is_detected(service: RunningService) -> None:
     assert answer["detectedLanguage"]["language"] == "fr"
     assert 50 < answer["detectedLanguage"]["confidence"] <= 100
     answer = service.translate([ENGLISH, FRENCH], source="auto")
-    assert [each["language"] for each in answer["detectedLanguage"]] == ["en", "fr"]
+    assert [detected["language"] for detected in answer["detectedLanguage"]] == ["en", "fr"]
     # No model translates French to French: of the languages with a model, English is taken.
     assert service.translate(FRENCH, source="auto", target="fr")["detectedLanguage"]["language"] == "en"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("im thirsty", ["en", "de"]), ("im tired", ["en", "de"]), ("i dont know", ["en"]), ("im haus", ["de"]),
         ("ich bin durstig", ["de"]), ("Im Haus ist es kalt.", ["de"]), ("I'm thirsty", ["en"]),
     ],
 )  # fmt: skip
-def test_words_that_contradict_each_other_leave_the_language_open(text: str, found: list[str]) -> None:
+def test_words_that_contradict_each_other_make_two_languages_equally_likely(text: str, expected: list[str]) -> None:
     detected = Detector().detect(text, ["en", "de"])
-    assert [each.language for each in detected if each.confidence == detected[0].confidence] == found
+    likeliest = [language for language in detected if language.confidence == detected[0].confidence]
+    assert [language.language for language in likeliest] == expected
 
 
 @pytest.mark.corpora
-def test_languages_are_told_apart(corpora: Path) -> None:
+def test_languages_are_distinguished(corpora: Path) -> None:
     pairs = np.load(corpora / "english-german-both.pkl", allow_pickle=True)[:1_000]
     files = [corpora / "multi30k" / f"test_2016_flickr.{language}.gz" for language in ("en", "de")]
     captions = [gzip.decompress(path.read_bytes()).decode().splitlines()[:300] for path in files]
     detector = Detector()
-    for sides, least in ((pairs.T.tolist(), 0.95), (captions, 0.99)):
+    for sides, threshold in ((pairs.T.tolist(), 0.95), (captions, 0.99)):
         for language, texts in zip(("en", "de"), sides, strict=True):
-            found = [detector.detect(text, ["en", "de"])[0].language for text in texts]
-            assert found.count(language) / len(texts) > least, language
+            languages = [detector.detect(text, ["en", "de"])[0].language for text in texts]
+            assert languages.count(language) / len(texts) > threshold, language
 
 
 def test_detect(service: RunningService) -> None:
-    found = service.post("/detect", q=FRENCH).json()
-    assert [each["language"] for each in found] == ["fr", "en"]
-    assert found[0]["confidence"] > found[1]["confidence"]
+    first, second = service.post("/detect", q=FRENCH).json()
+    assert [first["language"], second["language"]] == ["fr", "en"]
+    assert first["confidence"] > second["confidence"]
     assert service.post("/detect", q=[FRENCH, FRENCH]).json()[0]["language"] == "fr"
-    assert {each["language"] for each in service.client.post("/detect", data={"q": "\0 ?"}).json()} == {"fr", "en"}
+    assert {detected["language"] for detected in service.client.post("/detect", data={"q": "\0 ?"}).json()} == {
+        "fr",
+        "en",
+    }
     assert error(service.post("/detect"), 400).startswith("Invalid request: missing q parameter. ")
 
 
@@ -183,8 +187,8 @@ def test_details(service: RunningService) -> None:
     assert (start["source"], start["separator"], start["translations"][0]["text"]) == ("", " ", "")
     assert (marks["source"], marks["translations"][0]["text"], marks["attention"]) == ("?!", "?!", None)
     assert first["separator"] == "\n\n"
-    assert [each["text"] for each in first["translations"]] == ["de:ONE TWO.", "de:ONE TWO. 2"]
-    assert [each["score"] for each in first["translations"]] == [0.0, -1.0]
+    assert [translation["text"] for translation in first["translations"]] == ["de:ONE TWO.", "de:ONE TWO. 2"]
+    assert [translation["score"] for translation in first["translations"]] == [0.0, -1.0]
     assert first["translations"][0]["unknown"] == ["One", "two."]
     assert last["source_tokens"] == last["target_tokens"] == ["three"]
     assert first["source_tokens"] == ["<unk>", " <unk>"]
@@ -262,12 +266,12 @@ def test_metrics(service: RunningService) -> None:
         ({"q": {"a": 1}}, 400, "It must be text"),
         ({"q": "a", "source": ["en"]}, 400, "It must be text"),
         ({"q": "a", "more": "b" * 50_000}, 413, "The body has more than 40384 bytes. "),
-        ({"q": "one. poison. two"}, 500, "The service failed at this request. Its log has the reason."),
+        ({"q": "one. poison. two"}, 500, "The service failed to answer this request. The reason is in its log."),
     ],
 )  # fmt: skip
 def test_wrong_parameters(service: RunningService, values: dict[str, Any], status: int, words: str) -> None:
-    given = {"source": "en", "target": "de", **values}
-    body = json.dumps({name: value for name, value in given.items() if value is not ...})
+    parameters = {"source": "en", "target": "de", **values}
+    body = json.dumps({name: value for name, value in parameters.items() if value is not ...})
     answer = service.client.post("/translate", content=body, headers={"content-type": "application/json"})
     assert words in error(answer, status)
     assert service.translate("one") == {"translatedText": "de:ONE"}
@@ -304,19 +308,19 @@ def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -
         ("GET", "/static/", 404), ("GET", "/static/%00", 404),
         ("GET", "/translate", 405), ("TRACE", "/translate", 405), ("OPTIONS", "/translate", 405),
         ("GET", "/detect", 405), ("POST", "/languages", 405), ("POST", "/health", 405), ("POST", "/spec", 405),
-        # As where LibreTranslate has them switched off
+        # As on a LibreTranslate server that disables them
         ("POST", "/suggest", 403), ("GET", "/translate_file", 405), ("GET", "/download_file/a.txt", 404),
         ("GET", "/download_file/..%2f..%2fetc%2fpasswd", 404),
     ],
 )  # fmt: skip
-def test_wrong_places_and_methods(service: RunningService, method: str, path: str, status: int) -> None:
+def test_wrong_paths_and_methods(service: RunningService, method: str, path: str, status: int) -> None:
     refused = service.client.request(method, path)
     error(refused, status)
     allowed = "POST" if path in ("/translate", "/translate_file", "/detect") else "GET"
     assert status != 405 or allowed in refused.headers["allow"].split(", ")
 
 
-def test_the_longest_length_fits_into_a_body_however_it_is_written(service: RunningService) -> None:
+def test_a_text_of_the_largest_length_fits_into_a_body_in_every_encoding(service: RunningService) -> None:
     assert service.translate("a" * MOST)["translatedText"].count("A") == MOST
     for path in ("/details", "/detect"):
         assert "exceeds text limit" in error(service.post(path, q="a" * 2_001, source="en", target="de"), 400)
@@ -358,7 +362,7 @@ def test_a_client_whose_body_is_too_long_reads_why(
 
 
 def test_a_body_that_never_ends_is_cut_off(service: RunningService) -> None:
-    """The answer comes at once, the end of the connection within bounds."""
+    """The answer comes at once, and the connection closes within limits."""
     head = b"POST /%b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1%b\r\n\r\n"
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
         connection.sendall(head % (b"translate", b"0" * 12) + b" " * 50_000)
@@ -391,7 +395,7 @@ def test_other_sites_are_refused(service: RunningService) -> None:
 
 @pytest.fixture(scope="module")
 def strict_service() -> Iterator[RunningService]:
-    """A service with keys and allowed sites, and few connections."""
+    """A service with API keys, allowed sites, and few connections."""
     access = {"api_keys": ["right"], "hosts": ["example.org"], "origins": ["https://example.org"]}
     with fake_service(**access, max_connections=30) as running:
         yield running
@@ -428,14 +432,14 @@ def test_a_service_with_many_connections_refuses_requests(strict_service: Runnin
     with contextlib.ExitStack() as stack:
         for _ in range(40):
             stack.enter_context(socket.create_connection(("127.0.0.1", strict_service.port), timeout=30))
-        while (status := strict_service.client.get("/health").status_code) == 200:  # accepts are on their way
+        while (status := strict_service.client.get("/health").status_code) == 200:  # connections are being accepted
             time.sleep(0.01)
         assert status == 503
     while strict_service.client.get("/health").status_code == 503:
         time.sleep(0.01)
 
 
-def test_full_queues_late_answers_clients_that_leave_or_are_silent_and_the_end() -> None:
+def test_full_queues_timeouts_disconnected_or_silent_clients_and_shutdown() -> None:
     with (
         fake_service(max_queue=2, timeout=1.0, batch_size=1) as service,
         concurrent.futures.ThreadPoolExecutor() as pool,
@@ -451,8 +455,8 @@ def test_full_queues_late_answers_clients_that_leave_or_are_silent_and_the_end()
         refused = service.post("/translate", q="one", source="en", target="de")
         assert "queue is full" in error(refused, 503)
         assert refused.headers["retry-after"] == "1"
-        for each in late:
-            assert "not done within" in error(each.result(), 504)
+        for answer in late:
+            assert "took more than" in error(answer.result(), 504)
         assert service.translate("one") == {"translatedText": "de:ONE"}
 
         for _ in range(2):
@@ -461,12 +465,12 @@ def test_full_queues_late_answers_clients_that_leave_or_are_silent_and_the_end()
         wait_for('nmt_requests_total{endpoint="/translate",status="499"} 2.0')
         assert "nmt_queue_sentences 0.0" in service.client.get("/metrics").text
 
-        silent = socket.create_connection(("127.0.0.1", service.port), timeout=30)  # the end does not wait for it
+        silent = socket.create_connection(("127.0.0.1", service.port), timeout=30)  # shutdown does not wait for it
         silent.sendall(b"POST /translate HTTP/1.1\r\n")
-        begun = pool.submit(service.translate, "slow one. slow two.")
+        unfinished = pool.submit(service.translate, "slow one. slow two.")
         wait_for("nmt_queue_requests 1.0")
         service.process.send_signal(signal.SIGTERM)
-        assert begun.result() == {"translatedText": "de:SLOW ONE. de:SLOW TWO."}
+        assert unfinished.result() == {"translatedText": "de:SLOW ONE. de:SLOW TWO."}
         assert service.process.wait(20) == 0  # before connections are cut off
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{service.url}/health", trust_env=False)
@@ -477,7 +481,7 @@ def test_full_queues_late_answers_clients_that_leave_or_are_silent_and_the_end()
 
 
 def raw(service: RunningService, *parts: bytes) -> bytes:
-    """Send bytes and return the first bytes of the answer; none if the connection is closed."""
+    """Send bytes, and return the first bytes of the answer; no bytes if the connection is closed."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=15) as connection:
         try:
             for part in parts:
@@ -498,5 +502,5 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
         b"POST /translate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
 )  # fmt: skip
-def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
+def test_bytes_that_are_no_http_are_refused(service: RunningService, request_: bytes) -> None:
     assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))

@@ -1,4 +1,4 @@
-"""Sentences of many requests in batches."""
+"""Batches of sentences from many requests."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -25,27 +25,27 @@ def segments(texts: list[str]) -> list[Segment]:
 
 
 def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[list[str]]]:
-    """Return what work with a batcher returns, and the batches that the model received."""
+    """Return the result of work with a batcher, and the batches that the model received."""
     translator = FakeTranslator()
     model = ServedModel(Pair("en", "de"), translator, "fake", 1)
     batches = translator.batches
 
     async def main() -> Any:
         async with Batcher(model, BATCH, Metrics()) as batcher:
-            found = await asyncio.wait_for(work(batcher), 30)
+            result = await asyncio.wait_for(work(batcher), 30)
         assert batcher.waiting == 0
-        return found
+        return result
 
     return asyncio.run(main()), batches
 
 
 def ask(requests: list[list[str]], searches: list[TextOptions] | None = None) -> tuple[list[Any], list[list[str]]]:
-    """Return what each of many requests at a time gets, or why it fails, and the batches."""
+    """Return the results or exceptions of simultaneous requests, and the batches."""
 
     async def work(batcher: Batcher) -> list[Any]:
-        searches_of = searches or [USUAL] * len(requests)
-        asked = (batcher.find(segments(texts), search) for texts, search in zip(requests, searches_of, strict=True))
-        return await asyncio.gather(*asked, return_exceptions=True)
+        pairs = zip(requests, searches or [USUAL] * len(requests), strict=True)
+        calls = (batcher.translate(segments(texts), search) for texts, search in pairs)
+        return await asyncio.gather(*calls, return_exceptions=True)
 
     return run(work)
 
@@ -56,20 +56,20 @@ TEXTS = st.lists(st.lists(st.integers(1, 9).map(lambda count: " ".join(["one"] *
 @settings(max_examples=30, deadline=None)
 @given(TEXTS)
 def test_each_request_gets_its_own_translations_in_order(requests: list[list[str]]) -> None:
-    named = [[f"{text} r{number}s{place}" for place, text in enumerate(texts)] for number, texts in enumerate(requests)]
+    named = [[f"{text} r{number}s{index}" for index, text in enumerate(texts)] for number, texts in enumerate(requests)]
     results, batches = ask(named)
-    assert [[each.translations[0].text for each in request] for request in results] == [
+    assert [[result.translations[0].text for result in request] for request in results] == [
         [f"de:{text.upper()}" for text in texts] for texts in named
     ]
     sent = [text for batch in batches for text in batch]
-    assert sorted(sent) == sorted(text for texts in named for text in texts)  # each once
+    assert sorted(sent) == sorted(text for texts in named for text in texts)  # every sentence exactly once
     assert all(0 < len(batch) <= BATCH for batch in batches)
 
 
 @pytest.mark.parametrize("search", [USUAL, ALTERNATIVES])
 def test_a_long_request_does_not_hold_up_short_ones(search: TextOptions) -> None:
     searches = [search, USUAL, USUAL, USUAL]
-    _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
+    _, batches = ask([[f"long {index}" for index in range(200)], ["short"], ["short"], ["short"]], searches)
     assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
 
 
@@ -78,11 +78,11 @@ def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
         ended = list[str]()
 
         async def ask_for(text: str) -> None:
-            await batcher.find(segments([text]), USUAL)
+            await batcher.translate(segments([text]), USUAL)
             ended.append(text.split(maxsplit=1)[0])
 
         long = asyncio.create_task(ask_for("slow " * (SHORT_TOKENS + 1)))
-        await asyncio.sleep(0.05)  # it is in work
+        await asyncio.sleep(0.05)  # the long request is being computed
         await asyncio.gather(long, ask_for("short"), ask_for("short"))
         return ended
 
@@ -91,7 +91,7 @@ def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
     assert [len(batch) for batch in batches] == [1, 2]
 
 
-def test_batches_are_full_and_of_like_length() -> None:
+def test_batches_are_full_and_have_sentences_of_similar_length() -> None:
     _, batches = ask([[" ".join(["one"] * count) for count in (1, 9) * BATCH]])
     assert [[len(text.split()) for text in batch] for batch in batches] == [[1] * BATCH, [9] * BATCH]
     _, batches = ask([["one"]] * 4 * BATCH)
@@ -99,22 +99,22 @@ def test_batches_are_full_and_of_like_length() -> None:
 
 
 def test_kinds_of_search_do_not_mix() -> None:
-    found, batches = ask([["one"]] * 9, [USUAL, SCORED, ALTERNATIVES] * 3)
-    assert [len(each[0].translations) for each in found] == [1, 1, 2] * 3
+    results, batches = ask([["one"]] * 9, [USUAL, SCORED, ALTERNATIVES] * 3)
+    assert [len(result.translations) for [result] in results] == [1, 1, 2] * 3
     assert [len(batch) for batch in batches] == [3, 3, 3]
 
 
-def test_a_sentence_that_fails_fails_its_own_request_alone() -> None:
-    (one, poison, two), _ = ask([["one"], ["poison"], ["two"]])
+def test_a_sentence_that_fails_only_fails_its_own_request() -> None:
+    (first, poison, second), _ = ask([["one"], ["poison"], ["two"]])
     assert isinstance(poison, ValueError)
-    assert [each[0].translations[0].text for each in (one, two)] == ["de:ONE", "de:TWO"]
+    assert [result.translations[0].text for [result] in (first, second)] == ["de:ONE", "de:TWO"]
 
 
-def test_a_request_that_is_given_up_leaves_the_queue() -> None:
+def test_a_cancelled_request_leaves_the_queue() -> None:
     async def work(batcher: Batcher) -> None:
-        first = asyncio.create_task(batcher.find(segments(["slow"]), USUAL))
-        await asyncio.sleep(0.05)  # it is in work
-        second = asyncio.create_task(batcher.find(segments(["never"] * 10), USUAL))
+        first = asyncio.create_task(batcher.translate(segments(["slow"]), USUAL))
+        await asyncio.sleep(0.05)  # the first request is being computed
+        second = asyncio.create_task(batcher.translate(segments(["never"] * 10), USUAL))
         await asyncio.sleep(0)
         assert batcher.waiting == 10
         second.cancel()
@@ -126,21 +126,21 @@ def test_a_request_that_is_given_up_leaves_the_queue() -> None:
     assert batches == [["slow"]]
 
 
-def test_attention_is_for_those_who_ask() -> None:
+def test_attention_is_returned_on_request() -> None:
     async def work(batcher: Batcher) -> list[bool]:
-        found = await asyncio.gather(
-            *(batcher.find(segments(["one"]), SCORED, attention=attention) for attention in (True, False))
+        results = await asyncio.gather(
+            *(batcher.translate(segments(["one"]), SCORED, attention=attention) for attention in (True, False))
         )
-        return [each[0].attention is not None for each in found]
+        return [result.attention is not None for [result] in results]
 
-    wanted, batches = run(work)
-    assert wanted == [True, False]
+    has_attention, batches = run(work)
+    assert has_attention == [True, False]
     assert len(batches) == 1
 
 
 def test_models_without_attention() -> None:
     model = fake_model(has_attention=False)
-    assert model.find(["one"], SCORED, [True])[0].attention is None
+    assert model.translate(["one"], SCORED, [True])[0].attention is None
 
 
 @pytest.mark.parametrize("positions", [3, 8])

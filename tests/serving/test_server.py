@@ -1,4 +1,4 @@
-"""``nmt serve`` as a user types it, with a trained run and a public client."""
+"""``nmt serve`` on the command line, with a trained run and a public client."""
 
 import contextlib
 import json
@@ -40,13 +40,13 @@ def translator(trained_project: Path) -> Translator:
 
 def test_the_public_client_works_unchanged(service: RunningService, translator: Translator) -> None:
     client = LibreTranslateAPI(service.url)
-    assert {each["code"]: each["targets"] for each in client.languages()} == {"en": ["de"], "de": []}
+    assert {language["code"]: language["targets"] for language in client.languages()} == {"en": ["de"], "de": []}
     sentences = [source for source, _ in small_pairs(20)]
     expected = "".join(f"{line}\n" for line in translator.translate(sentences))
     text = "\n".join(sentences) + "\n"
     assert client.translate(text, "en", "de") == expected
     assert client.translate(text, "auto", "de") == expected
-    assert [each["language"] for each in client.detect("im thirsty")] == ["en"]
+    assert [detected["language"] for detected in client.detect("im thirsty")] == ["en"]
     for text, target, status, problem in (
         ("im thirsty", "zz", 400, "zz is not supported"),
         ("im thirsty " * 1_000_000, "de", 413, "The body has more than 256384 bytes"),
@@ -56,25 +56,25 @@ def test_the_public_client_works_unchanged(service: RunningService, translator: 
         assert (refused.value.code, json.load(refused.value)["error"]) == (status, problem)
 
 
-def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: Translator) -> None:
+def test_alternatives_and_details_come_from_beam_search(service: RunningService, translator: Translator) -> None:
     decoding = translator.config.decoding.model_copy(update={"beam_size": 4})
     beam = translator.reconfigured(decoding)
     [expected] = beam.translate_n_best(["im one two"], 3)
     values = {"q": "im one two", "source": "en", "target": "de"}
     [sentence] = service.post("/details", **values, alternatives=2).json()["sentences"]
-    assert [each["text"] for each in sentence["translations"]] == [each.text for each in expected]
-    assert [each["score"] for each in sentence["translations"]] == pytest.approx(
-        [each.score for each in expected], abs=1e-3
-    )
+    texts = [translation.text for translation in expected]
+    scores = [translation.score for translation in expected]
+    assert [translation["text"] for translation in sentence["translations"]] == texts
+    assert [translation["score"] for translation in sentence["translations"]] == pytest.approx(scores, abs=1e-3)
     rows, columns = sentence["target_tokens"], sentence["source_tokens"]
     assert "".join(columns) == "im one two"
     assert [len(row) for row in sentence["attention"]] == [len(columns)] * len(rows)
     assert all(0 <= weight <= 1 for row in sentence["attention"] for weight in row)
     answer = service.post("/translate", **values, alternatives=2).json()
-    assert answer == {"translatedText": expected[0].text, "alternatives": [each.text for each in expected[1:]]}
+    assert answer == {"translatedText": texts[0], "alternatives": texts[1:]}
 
 
-def test_a_service_leaves_the_process_as_it_was() -> None:
+def test_a_service_restores_signal_handlers_and_ends_its_threads() -> None:
     answers = []
 
     def use() -> None:
@@ -91,13 +91,13 @@ def test_a_service_leaves_the_process_as_it_was() -> None:
     with bind("127.0.0.1", 0) as bound:
         run(make_application(Service([fake_model()], ServiceSettings()), Access(), client.start), bound)
     for thread in set(threading.enumerate()) - before[-1]:
-        thread.join(10)  # the client; and the threads that read files end at the end of their event loop
+        thread.join(10)  # the client, and threads that read files until their event loop ends
     assert answers == [200, "<p>de:ONE</p>"]
     assert state() == before
 
 
 @pytest.mark.slow
-def test_an_export_is_served_to_other_machines_that_have_a_key_without_tensorflow(project: Path) -> None:
+def test_an_export_is_served_without_tensorflow_to_other_machines_with_a_key(project: Path) -> None:
     nmt("export", "--run", "base", "--to", "ctranslate2", "--output", "exported", cwd=project)
     with contextlib.chdir(project):
         [expected] = load("base").translate(["im thirsty"])

@@ -1,4 +1,4 @@
-"""The page in a browser: headless Chromium, driven as a user does, before a stub of the service."""
+"""The web page in headless Chromium, with user input and a stub of the service."""
 
 import random
 import re
@@ -26,7 +26,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 class Page:
-    """The page as a user sees it."""
+    """The page from the view of a user."""
 
     def __init__(self, driver: Chromium, service: Any) -> None:
         self.driver, self.service = driver, service
@@ -56,7 +56,7 @@ class Page:
         return self.driver.execute_script(code, *arguments)
 
     def paste(self, text: str) -> None:
-        """Replace the source by a text, without waiting."""
+        """Replace the source text, without waiting."""
         self.run(
             "const s = document.getElementById('source'); s.focus(); s.value = arguments[0];"
             "s.selectionStart = s.selectionEnd = s.value.length; s.dispatchEvent(new InputEvent('input'))", text,
@@ -67,34 +67,34 @@ class Page:
         self.until(lambda: self.text("#target") == translation)
 
     def translate(self, text: str, *sentences: dict[str, Any]) -> None:
-        """Paste a text, and wait for its translation, by these sentences if there are any."""
+        """Paste a text, and wait for its translation: these sentences, or by default the stub's."""
         if sentences:
             self.service.answers[text] = {"sentences": sentences}
         self.paste(text)
         self.keys(Keys.CONTROL, Keys.ENTER)
         answer = self.service.answer(text)["sentences"]
-        self.shows("".join(one["translations"][0]["text"] + one["separator"] for one in answer))
+        self.shows("".join(part["translations"][0]["text"] + part["separator"] for part in answer))
 
     def keys(self, *keys: str) -> None:
-        """Press keys together, wherever the focus is."""
+        """Press keys together, at the current focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def point_at(self, element: WebElement) -> None:
         ActionChains(self.driver, duration=0).move_to_element(element).perform()
 
     def focus(self) -> str:
-        """Id of the element with the focus, else its text."""
+        """Return the id of the element with the focus, or its text if it has no id."""
         return self.run("const e = document.activeElement; return e.id || e.textContent")
 
     def marks(self, side: str) -> dict[str, float]:
-        """Linked words of a pane with the strength of their marks."""
+        """Return the linked words of a pane with the strengths of their marks."""
         return self.run(
             "return Object.fromEntries([...document.querySelectorAll(arguments[0] + ' .linked')]"
             ".map((e) => [e.textContent, Number(e.style.getPropertyValue('--strength'))]))", side,
         )  # fmt: skip
 
     def check(self) -> None:
-        """Check that there was no script error and no foreign request."""
+        """Check that there were no script errors and no requests to other sites."""
         assert not [address for address in self.driver.requested() if not address.startswith(self.service.url)]
         errors = [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]
         assert not [error for error in errors if "status of" not in error and "net::ERR" not in error]
@@ -102,7 +102,7 @@ class Page:
 
 @pytest.fixture
 def page(driver: Chromium) -> Iterator[Page]:
-    """The page, freshly loaded; afterwards, no test may have caused a script error or a foreign request."""
+    """The freshly loaded page. After a test, there must be no script errors and no requests to other sites."""
     with Stub() as stub:
         threading.Thread(target=stub.serve_forever, args=(0.05,), daemon=True).start()
         page = Page(driver, stub)
@@ -141,12 +141,12 @@ def test_typed_text_is_translated_and_an_older_answer_never_replaces_a_newer_one
     page.until(lambda: "first" in page.service.answered)
     page.translate("third")
     assert set(page.run("return shown")) == {"THIRD"}
-    # Key presses without a pause are one request.
-    assert [asked["q"] for asked in page.service.asked] == ["one two", "first", "second", "third"]
+    # Key presses without a pause make a single request.
+    assert [request["q"] for request in page.service.asked] == ["one two", "first", "second", "third"]
     assert page.find("#target").get_attribute("aria-busy") == "false"
 
 
-def test_alternatives_are_taken_and_remarks_are_those_of_the_translation_shown(page: Page) -> None:
+def test_alternatives_can_be_selected_and_remarks_describe_the_shown_translation(page: Page) -> None:
     first = sentence("im thirsty.", "Ich bin durstig.", "Ich habe Durst.", "Mir ist durstig.", separator=" ")
     page.translate("im thirsty. me too.", first, sentence("me too.", "Ich auch.", "Auch ich."))
     assert page.text("#alternatives-source") == "me too."  # the sentence at the caret
@@ -163,7 +163,7 @@ def test_alternatives_are_taken_and_remarks_are_those_of_the_translation_shown(p
     changed = "im thirsty. me too. now"
     page.service.answers[changed] = {"sentences": [first, sentence("me too. now", "Ich auch jetzt.")]}
     page.paste(changed)
-    page.shows("Mir ist durstig. Ich auch jetzt.")  # the sentence that stayed the same keeps it
+    page.shows("Mir ist durstig. Ich auch jetzt.")  # the unchanged sentence keeps its alternative
 
     answer = sentence("Im Quux, thirsty", "Ich bin durstig", "Ich habe Durst")
     answer["translations"][0] |= {"unknown": ["quux"], "score": None, "finished": False}
@@ -209,12 +209,12 @@ def test_marks_on_words_follow_the_attention(page: Page) -> None:
 
     page.translate("one two\nthree four")
     page.service.replies.append(Reply(released=threading.Event()))
-    page.paste("one two\nthree four five")  # the words of the sentences that it still holds are marked
+    page.paste("one two\nthree four five")  # word elements remain for unchanged words
     assert page.texts("#mirror .word") == ["one", "two", "three", "four"]
     assert page.text("#mirror") == "one two\nthree four five\u200b"
 
 
-def test_texts_become_words_and_attention_of_words_equals_that_of_a_reference(page: Page) -> None:
+def test_texts_are_split_into_words_and_their_attention_equals_a_reference(page: Page) -> None:
     """Texts differ from their tokens in case, accents and punctuation, and some words are unknown."""
     dice = random.Random(1)
     words = ["Für", "im", "thirsty", "Äpfel", "x", "don\u2019t", "naïveté", "42", "日本", "Ωmega", "straße"]
@@ -232,15 +232,15 @@ def test_texts_become_words_and_attention_of_words_equals_that_of_a_reference(pa
         return [{"start": word.start(), "end": word.end()} for word in re.finditer(r"\S+", text)]
 
     def text_and_tokens() -> tuple[str, list[str], list[int]]:
-        chosen = [dice.choice(words) for _ in range(dice.randint(1, 12))]
+        sequence = [dice.choice(words) for _ in range(dice.randint(1, 12))]
         tokens, places = [], []
-        for place, word in enumerate(chosen):
+        for place, word in enumerate(sequence):
             letters = word.translate(plain).lower()
             pieces = [f" {letters[:4]}", letters[4:]] if len(letters) > 5 else [f" {letters}"]
             pieces = ["<unk>"] if dice.random() < 0.2 else pieces
             tokens += pieces
             places += [place] * len(pieces)
-        return " ".join(chosen), [*tokens, "</s>"], [*places, -1]
+        return " ".join(sequence), [*tokens, "</s>"], [*places, -1]
 
     for _ in range(40):
         (source, source_tokens, columns), (target, target_tokens, rows) = text_and_tokens(), text_and_tokens()
@@ -249,14 +249,14 @@ def test_texts_become_words_and_attention_of_words_equals_that_of_a_reference(pa
         of_column = np.equal.outer(columns, range(len(source.split())))
         expected = of_row @ attention @ of_column / of_row.sum(axis=1, keepdims=True)
         answer = {"source_tokens": source_tokens, "target_tokens": target_tokens, "attention": attention.tolist()}
-        found = in_browser("words.attentionOfWords(...given)", answer, source, spans(source), target, spans(target))
-        np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=f"{source_tokens} {target_tokens}")
+        result = in_browser("words.attentionOfWords(...given)", answer, source, spans(source), target, spans(target))
+        np.testing.assert_allclose(result, expected, atol=1e-12, err_msg=f"{source_tokens} {target_tokens}")
         assert "".join(*split(source)) == source.replace(" ", "")
 
     texts = ["Well, I'm here ... (now)!", "مرحبا بالعالم", " \n\t", "今日は天気がいい。"]
     expected_words = [["Well", ",", "I'm", "here", "...", "(", "now", ")!"], ["مرحبا", "بالعالم"], []]
     assert split(*texts) == [*expected_words, ["今日", "は", "天気", "が", "いい", "。"]]
-    page.run("delete Intl.Segmenter")  # as in old browsers
+    page.run("delete Intl.Segmenter")  # as in an old browser
     assert split(*texts) == [*expected_words, ["今日は天気がいい", "。"]]
 
 
@@ -264,7 +264,7 @@ def test_everything_works_by_keyboard(page: Page) -> None:
     sentences = sentence("one two", "EINS ZWEI", separator="\n"), sentence("three", "DREI", "3")
     page.translate("one two\nthree", *sentences)
     page.run("document.getElementById('source-language').focus()")
-    # The stop among the translations is in the sentence at the caret.
+    # In the translation, Tab stops at the sentence of the caret.
     for stop in ["swap", "target-language", "source", "clear", "DREI", "copy", f"DREI{MINUS}0.25"]:
         page.keys(Keys.TAB)
         assert page.focus() == stop
@@ -294,7 +294,7 @@ def test_a_translation_is_copied_or_the_browser_forbids_it(page: Page) -> None:
         page.find("#clear").click()
         page.keys(Keys.CONTROL, "v")
         page.until(lambda expected=copied: page.find("#source").get_property("value") == expected)
-        # A page that comes by http from another machine has no clipboard.
+        # A page from another machine by http has no clipboard.
         page.run("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.shows("THREE")
     page.run("document.execCommand = () => false")
@@ -303,7 +303,7 @@ def test_a_translation_is_copied_or_the_browser_forbids_it(page: Page) -> None:
     assert page.text("#copy-label") == "Copy"
 
 
-def test_what_the_service_refuses_is_said_beside_the_last_translation(page: Page) -> None:
+def test_errors_of_the_service_are_shown_next_to_the_last_translation(page: Page) -> None:
     replies = {
         f"Too long. Cut {HTML}": Reply(400, {"error": "Too long", "detail": f"Cut {HTML}"}),
         "failed with status 500": Reply(500, b"<h1>Oops</h1>"),
@@ -319,10 +319,10 @@ def test_what_the_service_refuses_is_said_beside_the_last_translation(page: Page
         page.until(lambda expected=message: expected in page.text("#status"))
         assert page.texts("#target.stale") == [message.upper()]
     assert page.find("#status").get_attribute("role") == "status"
-    page.driver.get_log("browser")  # the page logs that it does not understand the last answer
+    page.driver.get_log("browser")  # discards the error that the page logs about the last answer
 
 
-def test_a_service_that_is_busy_or_silent_is_asked_again_later_or_at_once(page: Page) -> None:
+def test_requests_to_a_busy_or_silent_service_are_repeated_later_or_at_once(page: Page) -> None:
     busy = Reply(503, {"error": "busy"}, {"Retry-After": "3600"})
     page.service.languages = busy
     page.driver.get(page.service.url)
@@ -340,10 +340,10 @@ def test_a_service_that_is_busy_or_silent_is_asked_again_later_or_at_once(page: 
     page.paste("two")
     page.shows("TWO")
     assert page.text("#status") == ""
-    assert [asked["q"] for asked in page.service.asked][-2:] == ["two", "two"]
+    assert [request["q"] for request in page.service.asked][-2:] == ["two", "two"]
 
 
-def test_a_key_is_asked_for_and_kept_in_memory_alone(page: Page) -> None:
+def test_the_page_asks_for_a_key_and_keeps_it_only_in_memory(page: Page) -> None:
     assert not page.find("#key-form").is_displayed()
     missing = "Please contact the server operator to get an API key"
     page.service.replies += [Reply(400, {"error": missing}), Reply(403, {"error": "Invalid API key"})]
@@ -356,7 +356,7 @@ def test_a_key_is_asked_for_and_kept_in_memory_alone(page: Page) -> None:
     page.find("#key").clear()
     page.find("#key").send_keys("secret" + Keys.ENTER)
     page.shows("ONE")
-    assert [asked.get("api_key") for asked in page.service.asked] == [None, "wrong", "secret"]
+    assert [request.get("api_key") for request in page.service.asked] == [None, "wrong", "secret"]
     assert not page.find("#key-form").is_displayed() and page.focus() == "source"
     assert page.run("return [localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
     page.service.settings = Reply(body={"keyRequired": True, "alternativesLimit": 1})
@@ -367,7 +367,7 @@ def test_a_key_is_asked_for_and_kept_in_memory_alone(page: Page) -> None:
     assert (page.service.asked[-1]["api_key"], page.service.asked[-1]["alternatives"]) == ("secret", 1)
 
 
-def test_text_is_never_read_as_html(page: Page) -> None:
+def test_text_is_never_parsed_as_html(page: Page) -> None:
     risky = r"(inner|outer|Adjacent)HTML|document\.write|\beval\(|new Function"
     assert not [path for path in PAGE.iterdir() if re.search(risky, path.read_text())]
     languages = [{"code": "en", "name": HTML, "targets": ["de"]}, {"code": "de", "name": HTML, "targets": ["en"]}]
@@ -382,7 +382,7 @@ def test_text_is_never_read_as_html(page: Page) -> None:
     assert page.driver.title == "Translate · nmt"
 
 
-def test_languages_are_chosen_swapped_detected_and_written_in_their_direction(page: Page) -> None:
+def test_languages_can_be_selected_swapped_and_detected_and_have_their_writing_direction(page: Page) -> None:
     def tags() -> tuple[str | None, str | None]:
         return page.find("#source").get_attribute("lang"), page.find("#target").get_attribute("lang")
 
@@ -431,12 +431,12 @@ def test_doubtful_words_have_another_colour_and_doubtful_translations_a_mark(pag
     page.service.answers["one two"] = {"sentences": [answer]}
     page.paste("one two")
     page.shows("Eins zwei.check: 31%")
-    sure, doubtful = (page.run("return getComputedStyle(arguments[0]).color", each) for each in page.all(".judged"))
+    sure, doubtful = (page.run("return getComputedStyle(arguments[0]).color", word) for word in page.all(".rated"))
     assert sure != doubtful
-    assert [each.get_attribute("title")[:10] for each in page.all(".judged")] == ["95% likely", "10% likely"]
+    assert [word.get_attribute("title")[:10] for word in page.all(".rated")] == ["95% likely", "10% likely"]
     page.all("#alternatives-list button")[1].click()
     page.shows("Eins")
-    assert not page.all(".judged")
+    assert not page.all(".rated")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
@@ -458,14 +458,14 @@ def test_long_texts_fit_and_have_contrast_and_controls_have_names(page: Page, wi
     contrasts += page.driver.contrasts(TEXTS, INK)
     page.service.replies.append(Reply(403, {"error": "API key " + "k" * 300}))
     page.keys(Keys.CONTROL, Keys.ENTER)
-    assert page.run("return document.getAnimations().length") == 0  # of a user who wants no motion
+    assert page.run("return document.getAnimations().length") == 0  # for a user who prefers reduced motion
     page.until(page.find("#key-form").is_displayed)
     contrasts += page.driver.contrasts(TEXTS, INK)
     assert len(contrasts) > 40
     assert not [(name, ratio) for name, ratio in contrasts if ratio < 4.5]
     assert page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     assert not page.driver.outside("option, .progress")
-    # Words of the mirror lie on those of the text area.
+    # The words of the mirror lie under the words of the text area.
     heights = page.run(
         "return ['mirror', 'source'].map((id) => { const e = document.getElementById(id);"
         "e.style.alignSelf = 'start'; e.style.height = id === 'source' ? '0' : 'auto'; return e.scrollHeight; })"
@@ -476,8 +476,8 @@ def test_long_texts_fit_and_have_contrast_and_controls_have_names(page: Page, wi
 
 
 @pytest.mark.slow
-def test_the_page_before_the_service_itself(driver: Chromium, trained_project: Path) -> None:
-    """A run that has learned its corpus, the command that serves it to other machines, and the page."""
+def test_the_page_with_the_real_service(driver: Chromium, trained_project: Path) -> None:
+    """A trained run, the command that serves it to other machines, and the page."""
     with started([*SERVE, "base", "--host", "0.0.0.0"], cwd=trained_project) as service:
         page = Page(driver, SimpleNamespace(url=f"http://127.0.0.1:{service.port}/"))
         page.open()

@@ -1,15 +1,15 @@
-// The page of the translation service: what the user does, and what the service answers.
+// The page of the translation service: handles user input and shows the answers of the service.
 
 import { ask, Failure } from "./requests.js";
 import { chosenText, prepare, Words } from "./sentences.js";
 
-const QUIET = 250; // milliseconds without a key press, after which a text is translated
-const LONGEST_QUIET = 1000; // milliseconds of continuous typing, after which it is translated nonetheless
-const ALTERNATIVES = 3; // fewer if the service allows fewer
+const PAUSE = 250; // milliseconds without a key press before a text is translated
+const LONGEST_DELAY = 1000; // milliseconds before a text is translated during continuous typing
+const ALTERNATIVES = 3; // at most; the service may allow fewer
 const AUTO = "auto"; // code that asks the service to detect the language
-// Codes of a model whose languages are unknown.
+// Names for the codes of a model whose languages are unknown.
 const UNNAMED = { source: "Source", target: "Target" };
-const COPIED_FOR = 2000; // milliseconds
+const COPIED_FOR = 2000; // milliseconds that the button says "Copied"
 
 const byId = (id) => document.getElementById(id);
 const [source, target, mirror] = ["source", "target", "mirror"].map(byId);
@@ -17,17 +17,17 @@ const [sourceLanguage, targetLanguage] = ["source-language", "target-language"].
 const words = new Words(mirror, target, byId("attention"));
 
 let languages = []; // of the service
-let sentences = []; // on display
-let current = 0; // sentence whose alternatives are listed
-let alternatives = ALTERNATIVES; // further translations to ask for
+let sentences = []; // shown sentences
+let current = 0; // index of the sentence whose alternatives are listed
+let alternatives = ALTERNATIVES; // number of alternatives to request
 let apiKey = "";
-let hovered = null; // element of a word
-let focused = null;
-let request = null; // AbortController of the request under way
-let quietTimer = null;
+let hovered = null; // word element under the pointer
+let focused = null; // word element with the focus, or at the caret
+let request = null; // AbortController of the open request
+let pauseTimer = null;
 let retryTimer = null;
 let copiedTimer = null;
-let unsentSince = null; // time of the first change that no request has carried
+let unsentSince = null; // time of the first change that has not been sent yet
 
 // --- requests ---------------------------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ async function loadLanguages() {
     alternatives = Math.min(ALTERNATIVES, settings.alternativesLimit ?? ALTERNATIVES);
     byId("key-form").hidden = !settings.keyRequired;
     languages = served.map(({ code, name, targets }) => ({
-      code, name, targets: targets.filter((other) => other !== code),
+      code, name, targets: targets.filter((target) => target !== code),
     }));
     const sources = languages.filter(({ targets }) => targets.length);
     if (!sources.length) throw new Failure("The service has no model.");
@@ -50,7 +50,7 @@ async function loadLanguages() {
   }
 }
 
-/** Return the settings of the service, none if it keeps them to itself. */
+/** Return the settings of the service; empty if it does not provide them. */
 async function askForSettings() {
   try {
     return await ask("frontend/settings");
@@ -59,17 +59,17 @@ async function askForSettings() {
   }
 }
 
-/** Translate once the user pauses. Long typing without a pause is translated on the way, unless a request is open. */
+/** Translate when the user pauses. Continuous typing is translated in between, unless a request is open. */
 function translateSoon() {
-  clearTimeout(quietTimer);
+  clearTimeout(pauseTimer);
   clearTimeout(retryTimer);
   unsentSince ??= performance.now();
-  const longest = request ? QUIET : Math.max(0, unsentSince + LONGEST_QUIET - performance.now());
-  quietTimer = setTimeout(translate, Math.min(QUIET, longest));
+  const longest = request ? PAUSE : Math.max(0, unsentSince + LONGEST_DELAY - performance.now());
+  pauseTimer = setTimeout(translate, Math.min(PAUSE, longest));
 }
 
 async function translate() {
-  clearTimeout(quietTimer);
+  clearTimeout(pauseTimer);
   clearTimeout(retryTimer);
   unsentSince = null;
   request?.abort();
@@ -84,13 +84,13 @@ async function translate() {
     show([]);
     return;
   }
-  const mine = new AbortController();
-  request = mine;
+  const controller = new AbortController();
+  request = controller;
   showProgress(true);
   try {
     const body = { q: text, source: sourceLanguage.value, target: targetLanguage.value, alternatives };
-    const answer = await ask("details", { body: apiKey ? { ...body, api_key: apiKey } : body, signal: mine.signal });
-    if (mine !== request) return;
+    const answer = await ask("details", { body: apiKey ? { ...body, api_key: apiKey } : body, signal: controller.signal });
+    if (controller !== request) return;
     if (!Array.isArray(answer.sentences)) throw new Failure("The service sent an answer without sentences.");
     say("");
     if (byId("key-form").contains(document.activeElement)) source.focus();
@@ -98,9 +98,9 @@ async function translate() {
     show(answer.sentences.map(prepare));
     showDetected(answer.detectedLanguage?.language);
   } catch (error) {
-    if (mine === request && !mine.signal.aborted) report(error, translate);
+    if (controller === request && !controller.signal.aborted) report(error, translate);
   } finally {
-    if (mine === request) {
+    if (controller === request) {
       request = null;
       showProgress(false);
     }
@@ -114,27 +114,27 @@ function say(message, kind = "") {
   byId("status").className = kind;
 }
 
-/** Show why a request failed, and send it again if that may help. */
-function report(error, again) {
+/** Show why a request failed, and retry it if that may help. */
+function report(error, retry) {
   if (!(error instanceof Failure)) console.error(error);
   say(error instanceof Failure ? error.message : "The page cannot show the answer of the service.", "error");
   target.classList.add("stale");
   if (error.needsKey) {
-    byId("key-form").hidden = false; // without the focus: the user may be typing
+    byId("key-form").hidden = false; // the focus stays, since the user may be typing
     byId("key-form").scrollIntoView({ block: "nearest" });
   } else if (error.retrySeconds) {
-    countDown(error.retrySeconds, again);
+    countDown(error.retrySeconds, retry);
   }
 }
 
-/** Count the seconds down, then try again. A screen reader reads the first number alone. */
-function countDown(seconds, again) {
+/** Count the seconds down, then retry. A screen reader only reads the first number. */
+function countDown(seconds, retry) {
   const count = document.createElement("span");
   count.setAttribute("aria-live", "off");
   byId("status").append(" Trying again in ", count, " s.");
   const tick = (left) => {
     count.textContent = left;
-    retryTimer = setTimeout(() => (left > 1 ? tick(left - 1) : again()), 1000);
+    retryTimer = setTimeout(() => (left > 1 ? tick(left - 1) : retry()), 1000);
   };
   tick(seconds);
 }
@@ -146,11 +146,11 @@ function showProgress(busy) {
 
 // --- display ----------------------------------------------------------------------------------------------------------
 
-/** Show the sentences of an answer. A sentence that stays the same keeps the alternative that was taken. */
+/** Show the sentences of an answer. An unchanged sentence keeps its selected alternative. */
 function show(answered) {
-  const taken = new Map(sentences.map((sentence) => [sentence.source, chosenText(sentence)]));
+  const selected = new Map(sentences.map((sentence) => [sentence.source, chosenText(sentence)]));
   for (const sentence of answered) {
-    const index = sentence.translations.findIndex(({ text }) => text === taken.get(sentence.source));
+    const index = sentence.translations.findIndex(({ text }) => text === selected.get(sentence.source));
     sentence.chosen = Math.max(index, 0);
   }
   sentences = answered;
@@ -177,14 +177,14 @@ function renderTarget() {
 
 function renderAlternatives() {
   const sentence = sentences[current];
-  const several = sentence?.translations.length > 1;
-  byId("alternatives").hidden = !several;
-  byId("alternatives-source").textContent = sentences.length > 1 && several ? sentence.source : "";
-  const items = several ? sentence.translations.map((translation, index) => alternative(sentence, translation, index)) : [];
-  byId("alternatives-list").replaceChildren(...items);
+  const hasAlternatives = sentence?.translations.length > 1;
+  byId("alternatives").hidden = !hasAlternatives;
+  byId("alternatives-source").textContent = sentences.length > 1 && hasAlternatives ? sentence.source : "";
+  const items = sentence?.translations.map((translation, index) => alternativeItem(sentence, translation, index));
+  byId("alternatives-list").replaceChildren(...(hasAlternatives ? items : []));
 }
 
-function alternative(sentence, { text, score }, index) {
+function alternativeItem(sentence, { text, score }, index) {
   const [item, button, words, number] = ["li", "button", "span", "span"].map((name) => document.createElement(name));
   button.type = "button";
   button.setAttribute("aria-pressed", index === sentence.chosen);
@@ -197,8 +197,8 @@ function alternative(sentence, { text, score }, index) {
   button.append(words, number);
   button.addEventListener("click", () => {
     sentence.chosen = index;
-    for (const other of byId("alternatives-list").querySelectorAll("button")) {
-      other.setAttribute("aria-pressed", other === button);
+    for (const element of byId("alternatives-list").querySelectorAll("button")) {
+      element.setAttribute("aria-pressed", element === button);
     }
     renderTarget();
     renderRemarks();
@@ -212,7 +212,7 @@ function renderRemarks() {
   const cut = sentences.filter(({ translations, chosen }) => translations[chosen]?.finished === false).length;
   const remarks = [
     unknown.length ? `Not in the model's vocabulary: ${unknown.join(", ")}` : "",
-    cut ? "Cut off: the model reached its length limit before it ended the sentence." : "",
+    cut ? "Cut off: the model reached its length limit before the end of the sentence." : "",
   ];
   byId("remarks").replaceChildren(...remarks.filter(Boolean).map((remark) => {
     const item = document.createElement("li");
@@ -240,30 +240,30 @@ function translation() {
 // --- languages --------------------------------------------------------------------------------------------------------
 
 function fill(select, entries) {
-  const before = select.value;
+  const previous = select.value;
   select.replaceChildren(...entries.map(({ code, name }) => new Option(name, code)));
-  if (entries.some(({ code }) => code === before)) select.value = before;
+  if (entries.some(({ code }) => code === previous)) select.value = previous;
   select.disabled = entries.length < 2;
 }
 
 function languagesChanged() {
-  const chosen = sourceLanguage.value;
-  const from = languages.filter(({ code }) => chosen === AUTO || code === chosen);
-  const codes = [...new Set(from.flatMap(({ targets }) => targets))];
+  const sourceCode = sourceLanguage.value;
+  const sources = languages.filter(({ code }) => sourceCode === AUTO || code === sourceCode);
+  const codes = [...new Set(sources.flatMap(({ targets }) => targets))];
   fill(targetLanguage, codes.map((code) => ({ code, name: nameOf(code) })));
-  source.lang = tagOf(chosen);
+  source.lang = tagOf(sourceCode);
   target.lang = tagOf(targetLanguage.value);
   byId("swap").disabled = !canSwap();
   translate();
 }
 
-/** Return the name of a language for the user. */
+/** Return the displayed name of a language. */
 function nameOf(code) {
   const name = languages.find((language) => language.code === code)?.name;
   return name && name !== code ? name : (UNNAMED[code] ?? code);
 }
 
-/** Name the language that the service detected in the option that asks for it. */
+/** Show the detected language in the option "Detect language". */
 function showDetected(code) {
   const option = sourceLanguage.selectedOptions[0];
   if (option?.value !== AUTO || !code) return;
@@ -271,7 +271,7 @@ function showDetected(code) {
   source.lang = tagOf(code);
 }
 
-/** Return a code as a value of the attribute lang, empty if the language is unknown. */
+/** Return a language code as a value of the attribute lang; empty if the language is unknown. */
 function tagOf(code) {
   return /^[a-z]{2,3}([-_][a-z0-9]+)*$/i.test(code) ? code.replaceAll("_", "-") : "";
 }
@@ -284,7 +284,7 @@ function swap() {
   const [from, to, text] = [sourceLanguage.value, targetLanguage.value, translation()];
   if (text) source.value = text;
   sourceLanguage.value = to;
-  targetLanguage.replaceChildren(new Option("", from)); // the choice that languagesChanged keeps
+  targetLanguage.replaceChildren(new Option("", from)); // the selection that languagesChanged keeps
   targetLanguage.value = from;
   show([]);
   languagesChanged();
@@ -296,7 +296,7 @@ async function copy() {
   const text = translation();
   let copied = true;
   try {
-    await navigator.clipboard.writeText(text); // absent where the page comes by http from another machine
+    await navigator.clipboard.writeText(text); // not available if the page comes from another machine by http
   } catch {
     copied = copyBySelection(text);
   }
@@ -314,7 +314,7 @@ async function copy() {
 }
 
 function copyBySelection(text) {
-  const before = document.activeElement;
+  const previous = document.activeElement;
   const area = document.createElement("textarea");
   area.className = "hidden";
   area.value = text;
@@ -322,7 +322,7 @@ function copyBySelection(text) {
   area.select();
   const copied = document.execCommand("copy");
   area.remove();
-  before?.focus();
+  previous?.focus();
   return copied;
 }
 
@@ -352,18 +352,17 @@ function caretMoved() {
 }
 
 const MOVES = {
-  ArrowRight: (at) => at + 1, ArrowLeft: (at) => at - 1, Home: () => 0, End: (at, last) => last,
+  ArrowRight: (index) => index + 1, ArrowLeft: (index) => index - 1, Home: () => 0, End: (index, last) => last,
 };
 
 function moveFocus(event) {
-  const all = [...target.querySelectorAll(".word")];
-  const move = MOVES[event.key];
-  if (!move || !all.length || event.ctrlKey || event.altKey || event.metaKey) return;
+  const elements = [...target.querySelectorAll(".word")];
+  if (!MOVES[event.key] || !elements.length || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
-  const right = getComputedStyle(target).direction === "rtl" ? { ArrowRight: "ArrowLeft", ArrowLeft: "ArrowRight" } : {};
-  const at = all.indexOf(event.target);
-  const to = MOVES[right[event.key] ?? event.key](at, all.length - 1);
-  all[Math.min(Math.max(to, 0), all.length - 1)].focus();
+  const mirrored = getComputedStyle(target).direction === "rtl" ? { ArrowRight: "ArrowLeft", ArrowLeft: "ArrowRight" } : {};
+  const last = elements.length - 1;
+  const index = MOVES[mirrored[event.key] ?? event.key](elements.indexOf(event.target), last);
+  elements[Math.min(Math.max(index, 0), last)].focus();
 }
 
 // --- events -----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-// Requests to the service that sent the page, and what went wrong with them.
+// Requests to the service of this page, and their errors.
 
 const SILENT = "The service does not answer.";
 const BUSY = "The service is overloaded.";
-const SECONDS_OF_SILENCE = 5;
-const LONGEST_WAIT = 60;
+const RETRY_SECONDS = 5; // after no answer
+const LONGEST_WAIT = 60; // seconds
 
-/** A request without a translation: why, and when to send it again. */
+/** A failed request: its reason, and when to send it again. */
 export class Failure extends Error {
   constructor(message, { needsKey = false, retrySeconds = null } = {}) {
     super(message);
@@ -14,9 +14,9 @@ export class Failure extends Error {
   }
 }
 
-/** Send a request, a POST if it has a body, and return the JSON of the answer.
+/** Send a request (POST if it has a body), and return the JSON of the answer.
  *
- * Throws Failure, or the AbortError of the signal.
+ * Throws a Failure, or the AbortError of the signal.
  */
 export async function ask(path, { body, signal } = {}) {
   const options = { signal, cache: "no-store", headers: { Accept: "application/json" } };
@@ -31,13 +31,13 @@ export async function ask(path, { body, signal } = {}) {
     answer = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Failure(SILENT, { retrySeconds: SECONDS_OF_SILENCE });
+    throw new Failure(SILENT, { retrySeconds: RETRY_SECONDS });
   }
   const json = parse(answer);
   if (response.ok && json !== null) return json;
   if (response.ok) throw new Failure("The service sent an answer that is not JSON.");
-  const said = [json?.error, json?.detail].filter((each) => typeof each === "string").join(". ");
-  const message = said || `The service failed with status ${response.status}.`;
+  const explanation = [json?.error, json?.detail].filter((text) => typeof text === "string").join(". ");
+  const message = explanation || `The service failed with status ${response.status}.`;
   if (response.status === 503 || response.status === 429) {
     throw new Failure(BUSY, { retrySeconds: secondsOf(response.headers.get("Retry-After")) });
   }
@@ -52,7 +52,7 @@ function parse(text) {
   }
 }
 
-/** Return the seconds of the header Retry-After, whole and from 1 to 60; 2 if it holds no number. */
+/** Return the whole seconds of the header Retry-After, from 1 to 60; 2 if it has no number. */
 function secondsOf(header) {
   const seconds = Number.parseFloat(header ?? "");
   return Number.isFinite(seconds) ? Math.min(Math.max(Math.ceil(seconds), 1), LONGEST_WAIT) : 2;

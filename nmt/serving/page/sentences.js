@@ -1,26 +1,26 @@
-// Sentences on display: their words as elements, and marks on words that attend to each other.
-// Every text becomes a text node, so that none is read as HTML.
+// Shown sentences: their words as elements, and marks on words that attend to each other.
+// Every text becomes a text node, so that no text is parsed as HTML.
 
 import { attentionOfWords, splitWords, wordsOfTokens } from "./words.js";
 
-const LEAST_MARK = 0.12; // weight, relative to the strongest, from which a word is marked
-const MOST_IN_CAPTION = 3;
+const LEAST_MARK = 0.12; // least weight of a marked word, relative to the strongest
+const MOST_IN_CAPTION = 3; // most words in the caption
 
-/** Return sentences with their places in the source text: start, an offset in UTF-16 units, -1 if it is not found. */
+/** Return sentences with their start in the source text, in UTF-16 units; -1 if the text lacks the sentence. */
 function locate(sentences, text) {
-  let from = 0;
+  let end = 0; // end of the sentence before
   return sentences.map((sentence) => {
-    const found = sentence.source ? text.indexOf(sentence.source, from) : -1;
-    // Only white space lies between sentences. Text in front of a sentence that is found belongs to changed text.
-    const start = found >= 0 && !text.slice(from, found).trim() ? found : -1;
-    if (start >= 0) from = start + sentence.source.length;
+    const index = sentence.source ? text.indexOf(sentence.source, end) : -1;
+    // There is only white space between sentences. Other text before a sentence means that the text was changed.
+    const start = index >= 0 && !text.slice(end, index).trim() ? index : -1;
+    if (start >= 0) end = start + sentence.source.length;
     return { ...sentence, start };
   });
 }
 
-/** Return a sentence of an answer, ready for display.
+/** Prepare a sentence of an answer for display.
  *
- * It gets chosen (index of the translation on display), sourceWords (spans), and unknown (words of the source that the
+ * The result also has chosen (index of the shown translation), sourceWords (spans), and unknown (source words that the
  * model does not know).
  */
 export function prepare(sentence) {
@@ -28,7 +28,7 @@ export function prepare(sentence) {
   return { ...sentence, chosen: 0, start: -1, sourceWords: splitWords(sentence.source), unknown };
 }
 
-/** Return the text of a sentence's translation on display. */
+/** Return the text of the shown translation of a sentence. */
 export function chosenText(sentence) {
   return sentence.translations[sentence.chosen]?.text ?? "";
 }
@@ -43,7 +43,7 @@ export class Words {
     this.sentences = [];
   }
 
-  /** Show the source text with the words of the sentences that it still holds. */
+  /** Show the source text, with word elements for the sentences that are still in it. */
   renderSource(text, sentences) {
     this.clear();
     this.sentences = locate(sentences, text);
@@ -54,7 +54,7 @@ export class Words {
       if (sentence.start < 0) continue;
       parts.push(text.slice(end, sentence.start));
       const words = this.#elements(sentence, "source", sentence.source, sentence.sourceWords);
-      for (const { word, element } of words.filter(({ element: found }) => found)) {
+      for (const { word, element } of words.filter((word) => word.element)) {
         element.classList.toggle("unknown", isUnknown(word, sentence.unknown));
       }
       parts.push(...words.map(({ node }) => node));
@@ -65,7 +65,7 @@ export class Words {
     return this.sentences;
   }
 
-  /** Show the translations of the sentences. */
+  /** Show the translations of the sentences; current is the index of the current sentence. */
   renderTarget(current) {
     this.clear();
     const parts = this.sentences.flatMap((sentence, number) => {
@@ -88,14 +88,14 @@ export class Words {
     this.stopAt(this.target.querySelectorAll(".sentence")[current]?.querySelector(".word"));
   }
 
-  /** Make a word the only stop of the Tab key among the translations; arrow keys move on from it. */
+  /** Make a word the only one that the Tab key reaches in the translation; arrow keys move to other words. */
   stopAt(element) {
-    for (const other of this.target.querySelectorAll(".word[tabindex='0']")) other.tabIndex = -1;
+    for (const word of this.target.querySelectorAll(".word[tabindex='0']")) word.tabIndex = -1;
     const stop = element ?? this.target.querySelector(".word");
     if (stop) stop.tabIndex = 0;
   }
 
-  /** Return the nodes of a text: words as elements, and the text between them. */
+  /** Return the nodes of a text: elements for words, and the text between them. */
   #elements(sentence, side, text, words) {
     const nodes = [];
     const elements = [];
@@ -120,7 +120,7 @@ export class Words {
     return nodes;
   }
 
-  /** Return the element of the source word at an offset of the source text, or null. */
+  /** Return the element of the source word at an offset in the source text, or null. */
   sourceWordAt(offset) {
     for (const { start, sourceWords, sourceElements } of this.sentences) {
       const index = start < 0 ? -1 : sourceWords.findIndex((word) => start + word.start <= offset && offset <= start + word.end);
@@ -129,7 +129,7 @@ export class Words {
     return null;
   }
 
-  /** Mark a word and the words of the other language that it is linked to; null clears all marks. */
+  /** Mark a word and its linked words of the other language; null clears all marks. */
   mark(element) {
     this.clear();
     const place = this.#places.get(element);
@@ -142,12 +142,12 @@ export class Words {
       return;
     }
     const strongest = Math.max(...weights);
-    const others = side === "target" ? sentence.sourceElements : sentence.targetElements;
+    const elements = side === "target" ? sentence.sourceElements : sentence.targetElements;
     const linked = weights
-      .map((weight, other) => ({ weight, element: others[other], word: wordOf(sentence, side, other) }))
+      .map((weight, place) => ({ weight, element: elements[place], word: wordOf(sentence, side, place) }))
       .filter(({ weight }) => weight > 0 && weight >= LEAST_MARK * strongest)
       .sort((left, right) => right.weight - left.weight);
-    for (const { weight, element: other } of linked) if (other) this.#set(other, "linked", weight / strongest);
+    for (const link of linked) if (link.element) this.#set(link.element, "linked", link.weight / strongest);
     this.#caption(element.textContent, side === "target" ? "←" : "→", linked.slice(0, MOST_IN_CAPTION));
   }
 
@@ -167,25 +167,25 @@ export class Words {
   }
 
   #caption(word, arrow, linked) {
-    const parts = linked.flatMap(({ word: other, weight }, place) => [
-      place ? ", " : "", isolated(other, "strong"), ` ${Math.round(100 * weight)}%`,
+    const parts = linked.flatMap((link, place) => [
+      place ? ", " : "", isolated(link.word, "strong"), ` ${Math.round(100 * link.weight)}%`,
     ]);
     this.caption.replaceChildren(isolated(word, "strong"), ` ${arrow} `, ...parts);
   }
 
   #explain(element, sentence) {
-    const reason = sentence.chosen ? "attention is known of the best translation only" : "no attention";
+    const reason = sentence.chosen ? "attention is shown for the best translation only" : "no attention";
     this.caption.replaceChildren(isolated(element.textContent, "strong"), `: ${reason}`);
   }
 }
 
-/** Return the weights between a word and the words of the other language, or null. */
+/** Return the weights between a word and all words of the other language, or null. */
 function linksOf(sentence, side, index) {
   if (!sentence.weights) return null;
   return side === "target" ? sentence.weights[index] : sentence.weights.map((row) => row?.[index] ?? 0);
 }
 
-/** Return word number index of the language that side is not. */
+/** Return the word with an index in the language opposite to side. */
 function wordOf(sentence, side, index) {
   const [text, words] = side === "target"
     ? [sentence.source, sentence.sourceWords]
@@ -196,23 +196,23 @@ function wordOf(sentence, side, index) {
 function isUnknown(word, unknown) {
   const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
   const folded = fold(word);
-  return folded !== "" && unknown.some((other) => other.split(/\s+/u).some((part) => fold(part) === folded));
+  return folded !== "" && unknown.some((words) => words.split(/\s+/u).some((part) => fold(part) === folded));
 }
 
-/** Colour the words of a translation by the probability that they stand in a reference, and say it. */
+/** Colour the words of a translation by their probability of occurring in a reference, and give it in a tooltip. */
 function showDoubts(sentence, text) {
-  const judged = sentence.translations[sentence.chosen]?.words ?? [];
-  const places = wordsOfTokens(judged.map(([word], number) => (number ? ` ${word}` : word)), text, sentence.targetWords);
-  judged.forEach(([, probability], number) => {
+  const rated = sentence.translations[sentence.chosen]?.words ?? [];
+  const places = wordsOfTokens(rated.map(([word], number) => (number ? ` ${word}` : word)), text, sentence.targetWords);
+  rated.forEach(([, probability], number) => {
     const element = sentence.targetElements[places[number]];
     if (!element) return;
-    element.classList.add("judged");
+    element.classList.add("rated");
     element.style.setProperty("--doubt", `${Math.round(100 - 100 * probability)}%`);
-    element.title = `${Math.round(100 * probability)}% likely to stand in a reference`;
+    element.title = `${Math.round(100 * probability)}% likely to occur in a reference translation`;
   });
 }
 
-/** Return a mark at the end of a translation that is to be checked. */
+/** Return a mark for the end of a translation that should be checked. */
 function checkMark({ confidence }) {
   const mark = document.createElement("span");
   mark.className = "cut";
@@ -221,16 +221,16 @@ function checkMark({ confidence }) {
   return mark;
 }
 
-/** Return a mark at the end of a translation that reached the limit on its length. */
+/** Return a mark for the end of a translation that reached its length limit. */
 function cutMark() {
   const mark = document.createElement("span");
   mark.className = "cut";
   mark.textContent = "cut off";
-  mark.title = "The model reached its length limit before it ended the sentence.";
+  mark.title = "The model reached its length limit before the end of the sentence.";
   return mark;
 }
 
-/** Return an element whose direction of writing is that of its text alone. */
+/** Return an element whose writing direction depends only on its text. */
 function isolated(text, name) {
   const element = document.createElement(name);
   element.dir = "auto";

@@ -1,18 +1,18 @@
-// Words of a sentence and of its translation, and the attention between them.
+// Words of a sentence and its translation, and the attention between them.
 // A span is a pair {start, end} of UTF-16 offsets into a text.
 
 const BOUNDARY_TOKENS = new Set(["<s>", "</s>", "<pad>"]);
 const UNKNOWN = "<unk>";
 const WORD_OR_MARKS = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{L}\p{M}\p{N}]+/gu;
-// Cells of the table that aligns characters: a text of 2,000 characters with its tokens takes a few milliseconds.
+// Most cells of the table that aligns characters. A text of 2,000 characters takes a few milliseconds.
 const MOST_CELLS = 4_000_000;
 
-/** Return the spans of the words of a text, and of the punctuation between them. */
+/** Return the spans of the words and punctuation marks of a text. */
 export function splitWords(text) {
   if (!Intl.Segmenter) {
     return [...text.matchAll(WORD_OR_MARKS)].map((match) => ({ start: match.index, end: match.index + match[0].length }));
   }
-  // The segmenter also finds the words of scripts without spaces, such as Japanese and Thai.
+  // The segmenter also finds words in scripts without spaces, such as Japanese and Thai.
   const words = [];
   let joins = false; // whether the next punctuation mark belongs to the span before it
   for (const { segment, index, isWordLike } of new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)) {
@@ -29,10 +29,10 @@ export function splitWords(text) {
   return words;
 }
 
-/** Return the attention of words to words, from that of tokens to tokens, or null if there is none.
+/** Return the attention between words, computed from the attention between tokens; null without attention.
  *
- * The row of a word is the mean of the rows of its tokens; columns of the tokens of a source word are added up.
- * Attention to bos and eos is left out, so that a row adds up to at most 1.
+ * The row of a target word is the mean of the rows of its tokens; the columns of a source word's tokens are summed.
+ * Attention to bos and eos is left out, so a row sums to at most 1.
  *
  * sentence: source_tokens (S), target_tokens (T), attention [T][S].
  * Result: [target words][source words]; the row of a word without tokens is null.
@@ -55,13 +55,13 @@ export function attentionOfWords(sentence, source, sourceWords, target, targetWo
   return sums.map((sum, word) => sum?.map((weight) => weight / counts[word]) ?? null);
 }
 
-/** Return the word of each token, as an index into words, or null: bos, eos, and tokens that no word is left for.
+/** Return the word index of each token; null for bos, eos, and tokens for which no word is left.
  *
- * Normalization may have changed case, accents and punctuation of the text, so characters are aligned. A token without
- * a character of the text, such as <unk>, stands for the first word without a token between its neighbours' words.
+ * Normalization may have changed case, accents and punctuation, so the characters of tokens and text are aligned. A
+ * token without a character in the text, such as <unk>, gets the first free word between the words of its neighbours.
  */
 export function wordsOfTokens(tokens, text, words) {
-  // Spaces align too: they tell which of two equal words an unknown word stands beside.
+  // Spaces are aligned too: they show which of two equal words is next to an unknown word.
   const letters = []; // [folded character, token]
   tokens.forEach((token, index) => {
     if (BOUNDARY_TOKENS.has(token)) return;
@@ -70,14 +70,14 @@ export function wordsOfTokens(tokens, text, words) {
   });
   const textLetters = foldedLetters(text);
   const votes = tokens.map(() => new Map());
-  for (const [here, place] of matches(letters.map(([letter]) => letter), textLetters.map(([letter]) => letter))) {
+  for (const [letter, place] of matches(letters.map(([letter]) => letter), textLetters.map(([letter]) => letter))) {
     const offset = textLetters[place][1];
     const word = words.findIndex(({ start, end }) => start <= offset && offset < end);
-    const vote = votes[letters[here][1]];
+    const vote = votes[letters[letter][1]];
     if (word >= 0) vote.set(word, (vote.get(word) ?? 0) + 1);
   }
-  const found = votes.map((vote) => [...vote].reduce((best, entry) => (best && best[1] >= entry[1] ? best : entry), null));
-  const result = found.map((entry) => entry?.[0] ?? null);
+  const winners = votes.map((vote) => [...vote].reduce((best, entry) => (best && best[1] >= entry[1] ? best : entry), null));
+  const result = winners.map((entry) => entry?.[0] ?? null);
   const taken = new Set(result);
   let previous = -1;
   result.forEach((word, index) => {
@@ -93,7 +93,7 @@ export function wordsOfTokens(tokens, text, words) {
   return result;
 }
 
-/** Return pairs [letter, offset] of a text, without accents and case, and a space for white space. */
+/** Return pairs [letter, offset] of a text: letters without accents and case, and a space for white space. */
 function foldedLetters(text) {
   const letters = [];
   let offset = 0;
@@ -117,7 +117,7 @@ function matches(left, right) {
   while (rows > start && columns > start && left[rows - 1] === right[columns - 1]) pairs.push([--rows, --columns]);
   const [height, width] = [rows - start, columns - start];
   if (!height || !width || height * width > MOST_CELLS) return pairs;
-  const lengths = new Uint16Array((height + 1) * (width + 1)); // of the longest common subsequence of both rests
+  const lengths = new Uint16Array((height + 1) * (width + 1)); // lengths for all pairs of suffixes
   const at = (i, j) => i * (width + 1) + j;
   for (let i = height - 1; i >= 0; i -= 1) {
     for (let j = width - 1; j >= 0; j -= 1) {
