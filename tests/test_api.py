@@ -10,6 +10,7 @@ from conftest import SMALLEST, nmt, small_pairs, write_tsv
 
 import nmt as package
 from nmt import api
+from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.text.translator import Translator
 
 # --- examples ---------------------------------------------------------------------------------------------------------
@@ -35,11 +36,13 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
     runner = doctest.DocTestRunner()
     with_examples = set()
     failures: list[str] = []
-    public_ones = {"prepare": api.prepare, "train": api.train, "load": api.load, "Translator": Translator,
-                   "synthesize": package.synthesize}  # fmt: skip
+    documented = [
+        ("prepare", api.prepare), ("train", api.train), ("load", api.load), ("synthesize", package.synthesize),
+        ("Translator", Translator), ("Translator", SentenceTranslator),  # whose methods a translator inherits
+    ]  # fmt: skip
     found = [
-        test for name, each in public_ones.items()
-        for test in finder.find(each, name, module=False, extraglobs={"nmt": package})
+        test for name, item in documented
+        for test in finder.find(item, name, module=False, extraglobs={"nmt": package})
     ]  # fmt: skip
     for test in found:
         if test.examples:
@@ -148,7 +151,8 @@ def test_translations_are_those_of_the_command(trained_project: Path, monkeypatc
 def test_what_cannot_be_translated_is_refused(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained_project)
     with pytest.raises(
-        package.ConfigError, match=r'^decoding\["beam_size"\] is 0, but must be greater than or equal to 1'
+        package.ConfigError,
+        match=r'^decoding=\{"beam_size": 0\}: decoding\.beam_size must be greater than or equal to 1',
     ):
         package.load("base", decoding={"beam_size": 0})
     with pytest.raises(package.NotFoundError, match="no weights of epoch '9'"):
@@ -158,7 +162,7 @@ def test_what_cannot_be_translated_is_refused(trained_project: Path, monkeypatch
         translator.translate_n_best(["im thirsty"], 2)
     with pytest.raises(package.NmtError, match=r"texts is 'im thirsty', but must be Sequence\[str\]"):
         translator.translate("im thirsty")
-    with pytest.raises(package.NmtError, match="Received 1 sources and 2 translations"):
+    with pytest.raises(package.NmtError, match="Received 1 source and 2 translations"):
         translator.score(["a"], ["b", "c"])
     with pytest.raises(package.DataError, match="prefix"):
         translator.translate(["im thirsty"], prefix="xyz", names=["line 7"])
