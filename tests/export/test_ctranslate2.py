@@ -181,7 +181,7 @@ def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_
     _, theirs = exported(make_run("char"), tmp_path)
     longest = "a" * (2048 - 2)
     assert len(theirs.encode([longest])[0]) == 2046
-    with pytest.raises(DataError, match=r"sentence 2 has 2047 tokens\. This model reads at most 2046"):
+    with pytest.raises(DataError, match=r"sentence 2 has 2,047 tokens\. This model reads at most 2,046"):
         theirs.translate(["im one!", longest + "a"])
 
 
