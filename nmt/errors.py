@@ -27,7 +27,10 @@ def counted(number: int, noun: str) -> str:
 
 def file_for_folder(path: Path) -> str | None:
     """Return in words that a file stands where ``path`` needs a folder; None if none does."""
-    file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+    try:
+        file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
+    except OSError:  # a name that is too long
+        return None
     if file is None:
         return None
     return f"{path} cannot be used: {file} is a file, and has to be a folder. Move it away, then repeat the command."

@@ -181,8 +181,8 @@ def check_length(phrase: str, tokens: int, length: int | None) -> None:
     most = min(MOST_TOKENS, length or MOST_TOKENS)
     if not 1 <= tokens <= most:
         raise DataError(
-            f"Phrase {phrase[:60]!r} has {counted(tokens, 'token')}. The figure draws phrases of 1 to {most} tokens. "
-            "Give another phrase, or another ",
+            f"Phrase {phrase[:60]!r} has {counted(tokens, 'token')}. The figure draws phrases of 1 to "
+            f"{counted(most, 'token')}. Give another phrase, or another ",
             Argument("length"),
             ".",
         )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import BEST, SearchOptions, Translation, join_translations
-from nmt.errors import ConflictError, NmtError, NotFoundError
+from nmt.errors import ConflictError, NmtError, NotFoundError, counted
 from nmt.interface import public
 from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration, read_calibration
@@ -162,7 +162,8 @@ class Translator(SentenceTranslator):
                 " or more.",
             )
         if names is not None and len(names) != len(texts):
-            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
+            received = f"{counted(len(texts), 'sentence')}, and names of length {len(names)}"
+            raise NmtError(f"Received {received}. Give as many names as sentences, or leave them out.")
         # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
         if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)

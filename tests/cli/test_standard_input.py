@@ -15,7 +15,7 @@ from nmt.cli.commands import translate
 from nmt.cli.commands.translate import _arriving
 from nmt.decoding.translation import SearchOptions
 from nmt.runs.directory import Run
-from nmt.text.translator import Translator
+from nmt.text.translator import TextOptions, Translator
 
 LINES = ["im one", "im two three"]
 
@@ -86,6 +86,9 @@ def test_lines_that_come_without_end_are_answered(monkeypatch: pytest.MonkeyPatc
 def test_what_is_drawn_for_a_sentence_does_not_depend_on_the_parts(trained_project: Path) -> None:
     translator = Translator.open(Run(trained_project / "checkpoints" / "base"))
     texts = ["im one"] * 4
-    whole = translator.find(texts, SearchOptions(sampled=True))
-    parts = [translator.find(texts[start : start + 2], SearchOptions(sampled=True, first=start)) for start in (0, 2)]
+    whole = translator.find(texts, TextOptions(SearchOptions(sampled=True)))
+    parts = [
+        translator.find(texts[start : start + 2], TextOptions(SearchOptions(sampled=True, first=start)))
+        for start in (0, 2)
+    ]
     assert [*parts[0], *parts[1]] == whole and len({found[0].text for found in whole}) > 1

@@ -273,18 +273,18 @@ def test_every_known_suffix_is_written_in_its_format_or_refused_in_words(tmp_pat
     figure = empty_figure()
     for suffix, start in {"png": PNG, "PNG": PNG, "svg": b"<?xml", "pdf": b"%PDF-"}.items():
         path = tmp_path / "figures" / f"a.{suffix}"
-        plots.save(figure, path)
+        plots.save(figure, plots.output_figure(path))
         assert path.read_bytes().startswith(start)
     for suffix in ("xyz", "", "pgf"):
         with pytest.raises(NmtError):
-            plots.save(figure, tmp_path / f"a.{suffix}")
+            plots.output_figure(tmp_path / f"a.{suffix}")
 
 
 def test_a_figure_larger_than_can_be_read_is_refused(tmp_path: Path) -> None:
     figure = empty_figure()
     draw_sinusoids(figure, 8, 100, [*range(50)])
     with pytest.raises(NmtError, match="would be 8 x 69 inches"):
-        plots.save(figure, tmp_path / "a.png")
+        plots.save(figure, plots.output_figure(tmp_path / "a.png"))
     assert not list(tmp_path.iterdir())
 
 

@@ -9,7 +9,17 @@ from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.config.schema import Config
-from nmt.plotting.style import add_axes, add_legend, add_title, curve, empty_figure, last_training, run_title, save
+from nmt.plotting.style import (
+    add_axes,
+    add_legend,
+    add_title,
+    curve,
+    empty_figure,
+    last_training,
+    output_figure,
+    run_title,
+    save,
+)
 from nmt.runs.directory import create_run
 from nmt.runs.metrics import AverageMetrics
 
@@ -51,7 +61,7 @@ def test_equal_figures_are_equal_files_and_text_stays_text(suffix: str, tmp_path
 
     paths = [tmp_path / f"{number}.{suffix}" for number in (1, 2)]
     for path in paths:
-        save(draw(), path)
+        save(draw(), output_figure(path))
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert not any(date in paths[0].read_bytes() for date in (b"/CreationDate", b"<dc:date>"))
     assert suffix != "svg" or b"<text" in paths[0].read_bytes()

@@ -83,11 +83,11 @@ def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused_and_a_sufficie
     measured: list[Config],
 ) -> None:
     whole = compose(MEASURED)
-    with pytest.raises(ConfigError, match=r"^--minutes is 0\.01, which has no room for an epoch on dataset 'corpus'"):
+    with pytest.raises(ConfigError, match=r"^minutes is 0\.01, which has no room for an epoch on dataset 'corpus'"):
         fit_recipe(whole, NO_DATASET, 0.01)
     smallest = measured[-1].model
     assert (smallest.encoder_layers, smallest.d_model) == (SIZES[0].layers, SIZES[0].width)  # type: ignore[attr-defined]
     with pytest.raises(ConfigError) as refused:
         fit(whole.config, None, NO_DATASET, 0.01)
-    minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
+    minutes = float(str(refused.value).split("Give minutes=")[1].split()[0])
     assert fit(whole.config, None, NO_DATASET, minutes)[:2] == (None, 1)
