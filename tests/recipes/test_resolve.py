@@ -76,8 +76,6 @@ def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -
     assert existing.plan == plan_of(run="base") and existing.plan.config.training.epochs == 2
     chosen = [on_command_line([line]) for line in existing.chosen]
     assert chosen == ["Note: run base exists and keeps its 2 epochs; --minutes is for new runs."]
-        "Note: run base exists and keeps its 2 epochs; --minutes is for new runs."
-    ]
     for minutes in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ConfigError, match="more than 0"):
             plan_of(minutes=minutes)
