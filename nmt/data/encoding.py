@@ -133,6 +133,9 @@ def open_encoder(
 
     def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
         # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
+        # Windows has no signal masks.
+        if not hasattr(signal, "pthread_sigmask"):
+            return pool.submit(_encode_in_worker, chunk, limits)
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return pool.submit(_encode_in_worker, chunk, limits)

@@ -59,10 +59,10 @@ def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
 
 def _limit() -> None:
     """Limit this process, where the system can."""
-    if sys.platform == "win32":
+    try:
+        import resource  # noqa: PLC0415
+    except ImportError:  # Windows
         return
-    import resource  # noqa: PLC0415 - absent under Windows
-
     os.nice(10)  # translations come first
     # Also where nobody waits any more.
     limits = {resource.RLIMIT_CPU: MOST_SECONDS, resource.RLIMIT_AS: MOST_MEMORY, resource.RLIMIT_CORE: 0}
