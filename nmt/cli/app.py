@@ -104,7 +104,12 @@ def main() -> NoReturn:
 
     A terminal shows what it would obey in a text; a file or a pipe gets the text as it is.
     """
-    out: Any = Terminal(sys.stdout) if sys.stdout.isatty() else RedirectedOutput(sys.stdout)
+    standard_output: Any = sys.stdout
+    if standard_output.isatty():
+        out: Any = Terminal(standard_output)
+    else:
+        standard_output.reconfigure(encoding="utf-8", errors=standard_output.errors)  # as files and standard input
+        out = RedirectedOutput(standard_output)
     err: Any = Terminal(sys.stderr)
     interruption = Interruption()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
