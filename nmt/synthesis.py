@@ -4,6 +4,7 @@ Blocks of lines are translated by themselves. Each becomes a file in a hidden fo
 once all blocks are there, do not depend on when a command was killed.
 """
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -195,7 +196,9 @@ def _write(
                     dropped.add(*parse_json(row).values())
                 else:
                     packed.write(row)
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # Windows removes a lock file when it is released
+        folder.rmdir()
     return Synthesis(path, lines, dropped)
 
 

@@ -5,7 +5,6 @@ Importing this module loads neither TensorFlow nor NumPy. Each command imports w
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -34,7 +33,7 @@ from nmt.cli.interruption import Interruption
 from nmt.cli.interruption import message as interruption_message
 from nmt.cli.plot.app import plot
 from nmt.cli.streams import OutputError, RedirectedOutput, Terminal
-from nmt.cli.usage import BAD_INPUT, INTERRUPTED, SIGNAL, HelpCommand, HelpGroup, UsageError, usage_message
+from nmt.cli.usage import BAD_INPUT, INTERRUPTED, READER_GONE, HelpCommand, HelpGroup, UsageError, usage_message
 from nmt.errors import NmtError, unusable
 
 # Help sections of the first page, with their commands in the order of use.
@@ -105,7 +104,12 @@ def main() -> NoReturn:
 
     A terminal shows what it would obey in a text; a file or a pipe gets the text as it is.
     """
-    out: Any = Terminal(sys.stdout) if sys.stdout.isatty() else RedirectedOutput(sys.stdout)
+    standard_output: Any = sys.stdout
+    if standard_output.isatty():
+        out: Any = Terminal(standard_output)
+    else:
+        standard_output.reconfigure(encoding="utf-8", errors=standard_output.errors)  # as files and standard input
+        out = RedirectedOutput(standard_output)
     err: Any = Terminal(sys.stderr)
     interruption = Interruption()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -137,7 +141,7 @@ def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
         return BAD_INPUT, error.on_command_line()
     except OutputError as error:
         if error.reader_has_gone:  # as head does, which has enough
-            return SIGNAL + signal.SIGPIPE, ""
+            return READER_GONE, ""
         return BAD_INPUT, (
             f"Standard output cannot be written: {error}. What was written before stays, and so do complete files. "
             "Free some space, or choose another file, then repeat the command."

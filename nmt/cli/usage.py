@@ -12,6 +12,7 @@ BAD_INPUT = 2
 SIGNAL = 128
 """Added to the number of a signal, as shells do."""
 INTERRUPTED = SIGNAL + signal.SIGINT
+READER_GONE = SIGNAL + 13  # SIGPIPE, which Windows has not
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 

@@ -37,10 +37,14 @@ STALL_SECONDS = 120.0
 MOST_DIFFERENCES = 3
 # TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM, so no thread could end it.
 WATCHDOG = """
-import os, select, signal, sys
-if not select.select([0], [], [], float(sys.argv[1]))[0]:  # the pipe closes once all have joined, or the process ends
+import os, signal, sys, threading
+joining = threading.Thread(target=os.read, args=(0, 1), daemon=True)
+joining.start()
+joining.join(float(sys.argv[1]))
+if joining.is_alive():  # the pipe closes once all have joined, or the process ends
     sys.stderr.write(sys.argv[2])
-    os.kill(os.getppid(), signal.SIGKILL)
+    sys.stderr.flush()
+    os.kill(os.getppid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # any signal kills under Windows
 """
 
 

@@ -117,7 +117,11 @@ def _interrupts_deferred() -> Iterator[None]:
     """Begin processes that Ctrl-C does not reach, whole: it interrupts this process alone, after the block.
 
     They inherit the signal mask. It keeps no other thread from taking the signal, which Python then hands to this one.
+    Windows has no signal masks.
     """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     taken: list[int] = []
     in_main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, lambda number, _: taken.append(number)) if in_main_thread else None

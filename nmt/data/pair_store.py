@@ -1,7 +1,7 @@
 """A pair store keeps sentence pairs on disk during preparation, so that memory does not grow with the corpus."""
 
 import contextlib
-import os
+import io
 import shutil
 import struct
 from collections.abc import Iterator, Sequence
@@ -80,21 +80,30 @@ class PairStoreWriter:
                     file.close()
 
 
+def _read_at(file: io.FileIO, start: int, size: int) -> bytes:
+    """Return ``size`` bytes of a file from the byte ``start``.
+
+    They are read rather than mapped: pages of a memory map count as memory of this process.
+    """
+    file.seek(start)
+    return file.read(size)
+
+
 class PairStore:
     """Random access to the pairs that a ``PairStoreWriter`` wrote."""
 
     def __init__(self, folder: Path) -> None:
         """Open a store whose writer is closed."""
-        self._text, self._index = ((folder / name).open("rb") for name in ("text", "index"))
+        self._text, self._index = ((folder / name).open("rb", buffering=0) for name in ("text", "index"))
 
     def _entry(self, index: int) -> tuple[int, ...]:
         # The file is read, not mapped: pages of a memory map count as memory of this process.
-        return _ENTRY.unpack(os.pread(self._index.fileno(), _ENTRY.size, _ENTRY.size * index))
+        return _ENTRY.unpack(_read_at(self._index, _ENTRY.size * index, _ENTRY.size))
 
     def __getitem__(self, index: int) -> Pair:
         """Return pair ``index``, counted from 0."""
         start, middle, end, _ = self._entry(index)
-        content = os.pread(self._text.fileno(), end - start, start)
+        content = _read_at(self._text, start, end - start)
         return Pair(content[: middle - start].decode("utf-8"), content[middle - start :].decode("utf-8"))
 
     def read(self, indices: Sequence[int] | np.ndarray) -> list[Pair]:

@@ -62,10 +62,10 @@ def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
 
 def _limit() -> None:
     """Limit the time and memory of this process if the operating system can."""
-    if sys.platform == "win32":
+    try:
+        import resource  # noqa: PLC0415
+    except ImportError:  # Windows
         return
-    import resource  # noqa: PLC0415 - absent under Windows
-
     os.nice(10)  # translations have priority
     # The limits also end a process whose parent is gone.
     limits = {resource.RLIMIT_CPU: MOST_SECONDS, resource.RLIMIT_AS: MOST_MEMORY, resource.RLIMIT_CORE: 0}

@@ -1,22 +1,32 @@
 """Atomic files and folders: written under a temporary name, synced, renamed. A reader never sees a partial one."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nmt.errors import ConflictError
 from nmt.storage.disk import disk_errors_in_words
-from nmt.storage.file_lock import is_locked_elsewhere, try_lock
+from nmt.storage.file_lock import try_lock
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 WRITING = ".writing-"
 """Beginning of the names of folders in which a process writes."""
 REPLACED = ".replaced-"
 """Beginning of the name of a folder while another takes its place; its own name and random letters follow."""
+LOCK = ".lock"
+"""End of the name of the file that is locked while a process writes in a folder."""
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
+"""Numbers of errors of a file system that refuses locks."""
+ON_WINDOWS = sys.platform == "win32"
 
 
 class Identity(NamedTuple):
@@ -47,8 +57,10 @@ def sha256(path: Path) -> str:
 
 
 def sync_file(path: Path) -> None:
-    """Force a file's content, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Force a file's content, or the names in a folder, to the disk. Windows does it for files alone."""
+    if ON_WINDOWS and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if ON_WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -66,14 +78,14 @@ def _aside(path: Path, prefix: str) -> Iterator[Path]:
     """
     with disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clear(path.parent.glob(".*-*"))
-        folder, descriptor = _locked_folder(path.parent, prefix)
-        try:
-            yield folder
-            sync_file(path.parent)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(descriptor)
+        _clear(path.parent)
+        with _locked_name(path.parent, prefix) as folder:
+            try:
+                folder.mkdir(0o700)
+                yield folder
+                sync_file(path.parent)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -86,44 +98,82 @@ def scratch_folder() -> Iterator[Path]:
         yield folder
 
 
-def _locked_folder(parent: Path, prefix: str) -> tuple[Path, int]:
-    """Return a new folder and the descriptor that holds its lock.
+@contextlib.contextmanager
+def _locked_name(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield the path for a new folder, whose lock is held within the block.
 
-    Before the folder is locked, another process may take it for abandoned and remove it. Then another one is made.
+    The lock is taken before the folder is made, so that no process takes the folder for abandoned. On a file system
+    that refuses locks nothing is locked, and no process takes any folder for abandoned.
     """
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            if not is_locked_elsewhere(descriptor) and folder.exists():
-                return folder, descriptor
-            os.close(descriptor)
+    lock = None
+    while lock is None:  # another process may try for a moment whether the lock is abandoned
+        folder = parent / f"{prefix}{os.urandom(8).hex()}"
+        try:
+            lock = try_lock(_lock_path(folder))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            break
+    try:
+        yield folder
+    finally:
+        _remove_lock(_lock_path(folder), lock)
+
+
+def _lock_path(folder: Path) -> Path:
+    """Return the lock file of a temporary folder. A folder that it replaces belongs to the same lock."""
+    letters = folder.name.removeprefix(WRITING).removeprefix(REPLACED)
+    return folder.with_name(WRITING + letters + LOCK)
+
+
+def _remove_lock(path: Path, lock: "BaseFileLock | None") -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()  # before the release, so that nobody locks a file without a name; Windows does it afterwards
+    if lock is not None:
+        lock.release()
 
 
 def remove_abandoned(folder: Path) -> None:
     """Remove what killed processes have left below a folder; what a process still writes stays."""
-    _clear(folder.rglob(".*-*"))
+    for parent, names, _ in os.walk(folder):  # passes over a folder that another process removes meanwhile
+        names[:] = [name for name in names if not name.startswith((WRITING, REPLACED))]
+        _clear(Path(parent))
 
 
-def _clear(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        if path.name.startswith((WRITING, REPLACED)):
-            with contextlib.suppress(OSError):  # it has just gone, or belongs to another user
-                descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _clear(parent: Path) -> None:
+    """Remove what killed processes have left in a folder."""
+    try:
+        paths = list(parent.iterdir())
+    except OSError:  # it has just gone, or cannot be read
+        return
+    lock_paths = set()
+    for path in paths:
+        if path.name.startswith(WRITING) and path.name.endswith(LOCK):
+            lock_paths.add(path)
+        elif path.name.startswith((WRITING, REPLACED)) and path.is_dir():
+            lock_paths.add(_lock_path(path))
+    for lock_path in lock_paths:
+        with contextlib.suppress(OSError):  # it has just gone, or belongs to another user
+            lock = try_lock(lock_path)
+            if lock is not None:
                 try:
-                    if try_lock(descriptor):
-                        _remove_or_restore(path)
+                    _remove_or_restore(lock_path.name.removeprefix(WRITING).removesuffix(LOCK), lock_path.parent)
                 finally:
-                    os.close(descriptor)
+                    _remove_lock(lock_path, lock)
 
 
-def _remove_or_restore(path: Path) -> None:
-    """Remove an abandoned folder, but give a replaced one its name back if no other has taken it."""
-    original = path.with_name(path.name.removeprefix(REPLACED).rpartition("-")[0])
-    if path.name.startswith(REPLACED) and not original.exists():
-        path.rename(original)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+def _remove_or_restore(letters: str, parent: Path) -> None:
+    """Remove an abandoned folder, but give the folder that it replaces its name back if no other has taken it.
+
+    Args:
+        letters: rest of both names after ``WRITING`` and ``REPLACED``.
+        parent: folder of both.
+    """
+    replaced, original = parent / (REPLACED + letters), parent / letters.rpartition("-")[0]
+    if replaced.exists() and not original.exists():
+        replaced.rename(original)
+    for folder in (parent / (WRITING + letters), replaced):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # --- files
@@ -207,30 +257,26 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
             sync_file(entry)
         mask = os.umask(0o077)  # can only be read by setting it
         os.umask(mask)
-        folder.chmod(0o777 & ~mask)  # mkdtemp makes it private to this user
+        folder.chmod(0o777 & ~mask)  # it was private to this user
         _put_in_place(folder, path, before)
 
 
 def _put_in_place(folder: Path, path: Path, before: Identity | None) -> None:
     """Rename a folder to ``path``, where the folder of identity ``before`` gives way, and no other."""
     replaced = path.with_name(REPLACED + folder.name.removeprefix(WRITING))
-    with contextlib.ExitStack() as stack:
-        try:
-            if before:
-                descriptor = os.open(path, os.O_RDONLY)
-                stack.callback(os.close, descriptor)
-                try_lock(descriptor)  # so that it is not taken for abandoned
-                path.rename(replaced)
-            if identity(replaced) != before:
-                raise FileExistsError
-            folder.rename(path)  # fails if a folder with files is there
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                replaced.rename(path)
-            if identity(path) == before:
-                raise
-            raise changed_meanwhile(path) from error
-        shutil.rmtree(replaced, ignore_errors=True)
+    try:
+        if before:
+            path.rename(replaced)
+        if identity(replaced) != before:
+            raise FileExistsError
+        folder.rename(path)  # fails if a folder with files is there
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            replaced.rename(path)
+        if identity(path) == before:
+            raise
+        raise changed_meanwhile(path) from error
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 # --- content

@@ -1,38 +1,37 @@
-"""File lock: one writer at a time. The system releases the lock when the process ends, however it ends."""
+"""File lock: one writer at a time. The system releases the lock when the process ends, however it ends.
+
+The library filelock asks each system for its own kind of lock. Its file holds nothing that others may read: Windows
+denies them the locked bytes. So the name of the holder has a file of its own.
+"""
 
 import contextlib
 import datetime
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.errors import ConflictError
 from nmt.storage.disk import disk_errors_in_words
 
-
-def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
-    """Lock an open file or folder until it is closed. Return whether no other process holds it."""
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 
-def is_locked_elsewhere(descriptor: int) -> bool:
-    """Lock an open folder until it is closed. Return whether another process holds it.
+def try_lock(path: Path) -> "BaseFileLock | None":
+    """Return the lock of the file at ``path``, which is created if need be; None if another process holds the lock.
 
-    In a file system without locks nothing is locked, and no process takes a folder for abandoned.
+    The lock is held until its ``release``.
     """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - takes 50 ms, and most commands lock nothing
+
+    lock = FileLock(path, thread_local=False)  # a run may be closed in another thread
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+        lock.acquire(blocking=False)
+    except Timeout:
+        return None
+    return lock
 
 
 @contextlib.contextmanager
@@ -40,7 +39,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
     """Hold the lock at ``path`` within the block.
 
     Args:
-        path: Lock file. It holds the name of the process that holds the lock.
+        path: Lock file. A file beside it holds the name of the process that holds the lock.
         what: Protected thing in messages, such as "Run 'base'".
 
     Raises:
@@ -48,34 +47,57 @@ def locked(path: Path, what: str) -> Iterator[None]:
         DiskError: if the disk refuses the lock file.
     """
     with disk_errors_in_words(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        lock = try_lock(path)
+    if lock is None:
+        raise ConflictError(
+            f"{what} is in use by {_name(path) or 'another process'}. Only one process at a time may write to it. "
+            "Wait until that process ends, or stop it."
+        )
     try:
-        if not try_lock(descriptor):
-            name = os.read(descriptor, 1000).decode(errors="replace").strip() or "another process"
-            raise ConflictError(
-                f"{what} is in use by {name}. Only one process at a time may write to it. Wait until that process "
-                "ends, or stop it."
-            )
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        name = f"process {os.getpid()} on {socket.gethostname()}, since {since}\n"
         with disk_errors_in_words(path):
-            os.ftruncate(descriptor, 0)  # a killed process leaves its name
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # a name of a process that holds nothing is passed over
-                os.ftruncate(descriptor, 0)
+            _name_path(path).write_text(name, encoding="utf-8")  # replaces the name that a killed process has left
+        yield
     finally:
-        os.close(descriptor)
+        with contextlib.suppress(OSError):  # the name of a process that holds nothing is passed over
+            _name_path(path).unlink()
+        lock.release()
 
 
 def holder(path: Path) -> str | None:
     """Return the process that holds the lock at ``path``, in words; None if no process does.
 
-    The lock is tried only if its file names a process, so that a process that starts meanwhile finds it free.
+    The lock is tried only if a file names a process, so that a process that starts meanwhile finds it free.
     """
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        name = file.read(1000).decode(errors="replace").strip()
-        if name and not try_lock(file.fileno(), fcntl.LOCK_SH):
+    with contextlib.suppress(OSError):
+        name = _name(path)
+        if name and _is_held(path):
             return name
     return None  # if there is a name, a killed process left it
+
+
+def _is_held(path: Path) -> bool:
+    """Return whether another process, or another part of this one, holds the lock at ``path``."""
+    try:
+        lock = try_lock(path)
+    except PermissionError:  # the run of another user, which can be read
+        from filelock import lock_descriptor  # noqa: PLC0415
+
+        with path.open("rb") as file:
+            return not lock_descriptor(file.fileno(), blocking=False)
+    if lock is None:
+        return True
+    lock.release()
+    return False
+
+
+def _name_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.holder")
+
+
+def _name(path: Path) -> str:
+    """Return the name of the last process that locked ``path``; "" if that process has ended as it should."""
+    with contextlib.suppress(OSError):
+        return _name_path(path).read_bytes()[:1000].decode(errors="replace").strip()
+    return ""

@@ -10,7 +10,6 @@ messages.txt has the full texts. ``pytest tests/cli/test_messages.py --rewrite-m
 """
 
 import difflib
-import fcntl
 import re
 import shlex
 import shutil
@@ -23,6 +22,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Outcome, run_nmt
 from conftest import nmt_process as in_a_process
+from filelock import FileLock
 
 from nmt.data.sources.public import PublicFile  # noqa: F401 - of a row
 from nmt.runtime import tf
@@ -663,14 +663,12 @@ SECTIONS = read_table(TABLE)
 
 
 def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
-    """Hold a lock as another process does, which has written its id into the file."""
-    fcntl = pytest.importorskip("fcntl")
+    """Hold a lock as another process does, which has written its name beside it."""
     path, _, holder = path_and_holder.partition(" ")
-    file = Path(path).open("w")  # noqa: SIM115 - closed, and the lock with it, when the patch is undone
-    file.write(holder)
-    file.flush()
-    fcntl.flock(file, fcntl.LOCK_EX)
-    patch.setattr(hold_lock, "file", file, raising=False)
+    Path(f"{path}.holder").write_text(holder)
+    lock = FileLock(path)
+    lock.acquire()
+    patch.setattr(hold_lock, "lock", lock, raising=False)  # released when the patch is undone
 
 
 def exhausted() -> Exception:
@@ -736,12 +734,10 @@ def read_texts(text: str) -> dict[str, str]:
 
 def rewrite_texts(section: str, text: str) -> None:
     """Replace a section of messages.txt. Another process may write another section at the same time."""
-    with TEXTS.open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        texts = {**read_texts(file.read()), section: text}
-        file.truncate(0)
-        file.write("\n\n".join(f"# {title}\n\n{texts[title]}" for title in SECTIONS if title in texts) + "\n")
+    with FileLock(TEXTS.parent / "__pycache__" / "messages.lock"):  # which git ignores
+        texts = {**read_texts(TEXTS.read_text(encoding="utf-8")), section: text}
+        parts = [f"# {title}\n\n{texts[title]}" for title in SECTIONS if title in texts]
+        TEXTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------

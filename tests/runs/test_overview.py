@@ -68,16 +68,17 @@ def test_a_run_in_training_is_one_whose_lock_is_held_and_looking_leaves_it_alone
     process.start()
     try:
         assert ready.wait(60)
-        name = run.lock_path.read_bytes()
+        before = {path.name: path.read_bytes() for path in run.folder.glob("lock*")}
         shown = look(run)
         assert shown.state == "training"
         assert f"process {process.pid} " in str(shown.held_by)
-        assert run.lock_path.read_bytes() == name
+        assert {path.name: path.read_bytes() for path in run.folder.glob("lock*")} == before
     finally:
         done.set()
         process.join()
     assert look(run).state == "stopped"
-    run.lock_path.write_bytes(name)  # as a killed process leaves it
+    for name, content in before.items():  # as a killed process leaves them
+        (run.folder / name).write_bytes(content)
     assert holder(run.lock_path) is None
     assert look(run).state == "stopped"
 

@@ -164,7 +164,8 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(fol
     killed.kill()
     killed.communicate()
     remove_abandoned(folder / "run")
-    assert [path.name[:17] for path in folder.glob("run/exports/.*")] == [".writing-writing-"]
+    written, lock = sorted(folder.glob("run/exports/.*"))
+    assert (written.name[:17], lock.name) == (".writing-writing-", f"{written.name}.lock")
     writing.communicate()
     assert writing.returncode == 0
     assert content(folder) == {"run/exports/writing/a.txt": b"half"}

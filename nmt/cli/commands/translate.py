@@ -3,8 +3,9 @@
 import itertools
 import json
 import os
-import select
+import queue
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
 """Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
+MOST_BLOCKS = 16
+"""Most blocks of standard input that have been read and wait to be translated."""
 SHOWN = 5
 """Number of skipped lines that are named."""
 
@@ -332,17 +335,38 @@ def _arriving(descriptor: int, name: str) -> Iterator[list[str]]:
     """Yield the lines of a text that have arrived whenever no more come for a moment."""
     from nmt.storage.text import text_lines
 
+    blocks: queue.Queue[bytes] = queue.Queue(MOST_BLOCKS)
+    errors: list[OSError] = []
+
+    def read() -> None:
+        try:
+            while block := os.read(descriptor, 2**20):
+                blocks.put(block)
+        except OSError as error:
+            errors.append(error)
+        blocks.put(b"")
+
+    # Windows cannot wait for a pipe with a time limit, but for a thread.
+    threading.Thread(target=read, daemon=True).start()
     count, content, began = 0, bytearray(), 0.0
-    while block := os.read(descriptor, 2**20):
+    block: bytes | None = blocks.get()
+    while block:
         content += block
         began = began or time.monotonic()
         wait = min(PAUSE, began + LONGEST_WAIT - time.monotonic())
-        if wait <= 0 or not select.select([descriptor], [], [], wait)[0]:
+        try:
+            block = blocks.get(timeout=wait) if wait > 0 else None
+        except queue.Empty:
+            block = None
+        if block is None:
             end, began = content.rfind(b"\n") + 1, 0.0
             lines = text_lines(bytes(content[:end]), name, count)
             del content[:end]
             count += len(lines)
             yield lines
+            block = blocks.get()
+    if errors:
+        raise errors[0]
     yield text_lines(bytes(content), name, count)
 
 

@@ -21,8 +21,10 @@ import numpy as np
 
 from nmt.errors import DataError
 
+# Windows does not say how much memory the machine has.
+_MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 16 * 2**30
 # Reading takes three or four times this much memory.
-MAX_BYTES = min(4 * 2**30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+MAX_BYTES = min(4 * 2**30, _MEMORY // 8)
 MAX_INSTRUCTIONS = 100  # a two-dimensional array has at most 73, in protocol 0
 
 RULE = "A pickled corpus holds one NumPy array of strings."
