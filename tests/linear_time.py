@@ -234,10 +234,10 @@ def parts_of_translation() -> Iterator[Subject]:
             tokenizer.pieces(ids)
 
         def sampled(text: str, tokenizer: Any = tokenizer) -> None:
-            tokenizer.sample([text], 0)
+            tokenizer.sample([text[: len(text) // 4]], 0)  # a step of Python for each character
 
         def shown(text: str, tokenizer: Any = tokenizer) -> None:
-            tokens_of(tokenizer, text)
+            tokens_of(tokenizer, text[: len(text) // 4])  # an object for each byte
 
         def read(text: str, reader: Reader = reader) -> None:
             for split in (True, False):

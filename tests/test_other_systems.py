@@ -138,6 +138,6 @@ def test_locks_hold_and_are_free_at_once_when_their_process_is_killed(project: P
 
 def test_a_service_and_the_reader_of_documents_start(tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
-    request = '{"name": "a.html", "most": 100}\n<p>one</p><p>two</p>'
+    request = '{"name": "a.html", "max_characters": 100}\n<p>one</p><p>two</p>'
     done = python("-c", SERVICE, folder=tmp_path, stdin=request)
     assert done.returncode == 0 and '"texts": ["one", "two"]' in done.stdout

@@ -316,7 +316,10 @@ class _Cutting:
         has_begun = not is_apart
         after = plain[end:].lstrip()[:1]
         is_closed = not (has_begun and rest.last_has_letters) and after not in OPENING + QUOTES
-        self.cuts.append(Cut(self._sentence[start:end], rest.words - has_begun, is_closed, number))
+        words = rest.words - has_begun
+        if self.cuts:  # a piece was cut out of this very word, so the tag begins behind it
+            words = max(words, self.cuts[-1].words)
+        self.cuts.append(Cut(self._sentence[start:end], words, is_closed, number))
         self._last = end
 
     def close_tag(self, start: int, end: int, number: int) -> None:

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
@@ -121,6 +121,8 @@ TEXTS = st.text(st.one_of(
 
 
 @given(TEXTS)
+@example("0¢!\U00100000")
+@example("a😀.<b>c</b>")
 def test_any_text_is_read_and_nothing_but_white_space_signs_and_case_is_lost(line: str) -> None:
     parts = READER.read(line)
     assert parts

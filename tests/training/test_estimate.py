@@ -64,7 +64,7 @@ def test_memory_that_runs_out_ends_training_with_sizes_to_try(
     trainer = trainer_of("run", config, dataset)
     monkeypatch.setattr(getattr(trainer, part), step, run_out)
     with pytest.raises(
-        OutOfMemoryError, match=f"ran out {where}.*training.batch_size=16 --set training.micro_batches=4"
+        OutOfMemoryError, match=f'ran out {where}.*training.batch_size": 16, "training.micro_batches": 4'
     ):
         trainer.train()
 
