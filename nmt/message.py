@@ -156,5 +156,5 @@ def _yaml(value: Any) -> str:
 
 def _word(value: Any) -> str:
     """Return a value as one word of a command line, in quotes only where it has white space."""
-    text = str(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
     return shlex.quote(text) if " " in text else text

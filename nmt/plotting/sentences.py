@@ -86,8 +86,8 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     length = len(words) + padding
     if not words or length > MOST_MASKED:
         raise DataError(
-            f"The sentence has {counted(len(words), 'word')} and {padding} of padding. Masks are drawn for at least "
-            f"one word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller ",
+            f"The sentence has {counted(len(words), 'word')} and {counted(padding, 'token')} of padding. Masks are "
+            f"drawn for at least one word and at most {MOST_MASKED} tokens. Give another sentence, or a smaller ",
             Argument("pad"),
             ".",
         )

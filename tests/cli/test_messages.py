@@ -321,7 +321,7 @@ $ nmt train --config base.yaml --set model.heads=2  => model.heads: 4 before, 2 
 $ sed -i 's/^training:/training:\n  xla: true/' checkpoints/base/config.yaml
 $ nmt train --run base  => training.xla: True, a setting of older versions. The step is not compiled
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
-$ nmt train --run base --dataset other  => The tokenizers of run 'base' are not those of dataset 'other'
+$ nmt train --run base --dataset other  => Run 'base' and dataset 'other' have different tokenizers
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7 --tokenizer-of base
 $ nmt train --run base --dataset other  => dataset: 'english-german-both' before, 'other' or new content
 $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids on the source side and 14 on the target
@@ -411,7 +411,7 @@ $ nmt plot position-matrix --length 100000 --width 512  => --length 100000 times
 $ nmt plot position-similarity --length 5000 --width 8  => --length must be at most 4096 to compare positions
 $ nmt plot position-columns --length 50 --position 50  => --position must be from 0 to 49; received 50
 $ nmt plot position-table ' '  => A table has from 1 to 32 rows, one a word
-$ nmt plot position-table --width 18  => at most 16 columns; received 4 words and --width 18
+$ nmt plot position-table --width 18  => at most 16 columns; received 4 words and a width of 18
 $ nmt plot masks ''  => The sentence has 0 words and 2 tokens of padding
 $ nmt plot words thirst  => 'thirst' is not a token of the source vocabulary (did you mean
 $ nmt plot words --neighbors 1 thirsty  => A map needs at least 3 words
@@ -535,7 +535,7 @@ $ printf 'thirsty durstig\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has no term with a translation
 $ printf 'thirsty\tmüde\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has the word
-$ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' has the word 'xyz', which the model never saw
+$ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' contains the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six
 # A run that is damaged

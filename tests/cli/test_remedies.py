@@ -58,7 +58,7 @@ it has no moving averages => nmt train --config base.yaml --set training.ema_dec
 model.heads: 4 before => nmt train --config base.yaml --set model.heads=2 --run {new}
 model.heads: 4 before => nmt train --config base.yaml --set model.heads=2 --allow-changes
 training.xla: True => nmt train --run base --allow-changes
-The tokenizers of run 'base' are not those of dataset 'other' => nmt prepare {english-german-both.pkl} --tokenizer-of base --name {own} --set {data.seed=7}; nmt train --run base --dataset {own} --allow-changes
+Run 'base' and dataset 'other' have different tokenizers => nmt prepare {english-german-both.pkl} --tokenizer-of base --name {own} --set {data.seed=7}; nmt train --run base --dataset {own} --allow-changes
 dataset: 'english-german-both' before => nmt train --run {new} --config {base.yaml} --dataset other
 dataset: 'english-german-both' before => nmt train --run base --dataset other --allow-changes
 A run keeps its architecture => nmt train --config base.yaml --run {new}
@@ -66,7 +66,7 @@ trains with optimizer 'muon' => nmt train --config rnn.yaml --set training.optim
 this model reads at most 5 => nmt train --run new --config {base.yaml} --set model.positions=learned --set model.max_positions=7
 this model reads at most 5 => nmt train --run new --config {base.yaml} --set model.positions=sinusoidal --set model.max_positions=5
 has 13 ids on the source side => nmt train --run new --config {base.yaml} --set model.tie_embeddings=output
-it is not as it was saved => nmt train --run {new} --config {base.yaml}
+its content is not as it was saved => nmt train --run {new} --config {base.yaml}
 holds no state => nmt train --config {base.yaml} --run {new} --from base
 Start another run from its weights with --from both => nmt train --config {base.yaml} --run {new} --from both
 step 5, batch 5 of epoch 1 => nmt train --run {other} --config base.yaml --set training.learning_rate_scale=1

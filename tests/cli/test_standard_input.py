@@ -22,7 +22,7 @@ LINES = ["im one", "im two three"]
 
 @pytest.mark.parametrize("command", [
     "tokens --run base",
-    pytest.param("translate --run base --beam 2 --n-best 2 --json", marks=pytest.mark.slow),
+    pytest.param("translate --run base --beam 2 --n-best 2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_line_is_answered_while_the_pipe_is_open(command: str, trained_project: Path) -> None:
     expected = nmt(*command.split(), cwd=trained_project, stdin="\n".join(LINES)).stdout.splitlines()

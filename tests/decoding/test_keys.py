@@ -31,7 +31,7 @@ from nmt.export.saved_model import TranslationModule
 from nmt.message import OWN_OPTION, option_of
 from nmt.models.build import build_model
 from nmt.runtime import tf
-from nmt.text.translator import Translator
+from nmt.text.translator import TextOptions, Translator
 from nmt.tokenizers.base import EOS
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty! im one!"]
@@ -62,7 +62,7 @@ def model(make_run: MakeRun, made: list[TrainedModel]) -> TrainedModel:
 def with_decoding(model: TrainedModel, decoding: DecodingConfig) -> TrainedModel:
     return TrainedModel(
         model.run, model.epoch, model.config.model_copy(update={"decoding": decoding}), model.manifest, model.source,
-        model.target,
+        model.target, model.checksum,
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def to_tensorflow(model: TrainedModel, searched: list[Any], decoding: DecodingCo
     translator = Translator.open(model.run, decoding=decoding)
     translator.engine._few_steps = 10**6  # type: ignore[attr-defined]
     searched.clear()
-    translator.search(TEXTS, SearchOptions(sampled))
+    translator.find(TEXTS, TextOptions(SearchOptions(sampled)))
     return repr([translator.engine.precision, searched])
 
 
@@ -110,7 +110,7 @@ def to_ctranslate2(
         (folder / f"{side}_vocabulary.json").write_text(json.dumps(pieces))
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
-    translator.search(TEXTS, SearchOptions(sampled))
+    translator.find(TEXTS, TextOptions(SearchOptions(sampled)))
     assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed belongs to the whole process"
     return repr(calls)
 
