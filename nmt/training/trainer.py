@@ -360,7 +360,6 @@ class Trainer:
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
         best = best_of(self.validations, self.config.training.best_by) is metrics
-        best = best and metrics.validation_loss < self.guessing
         return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     @functools.cached_property
