@@ -124,7 +124,8 @@ def finished(trainer: "Trainer") -> str:
     skipped = f" {counted(count, 'step')} {were} skipped for a loss or gradients that were not finite." if count else ""
     average = run.average()
     if failure := _failure(trainer):
-        return f"{failure}{skipped} Weights, metrics and configuration are in {run.folder}"
+        best = weights_in_words(run.best() or "-")
+        return f"{failure}{skipped} Kept: best {best}. Weights, metrics and configuration are in {run.folder}"
     early = (
         f"Stopped early, {counted(settings.patience or 0, 'validation')} after the best"
         if stopped_early(trainer.validations, settings)

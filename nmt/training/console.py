@@ -103,7 +103,9 @@ class Console(Listener):
         if isinstance(metrics, EpochMetrics):
             place = f"epoch {metrics.epoch}/{self.epochs}"
             speed = f"; {metrics.seconds:.1f} s, {metrics.target_tokens / metrics.seconds:,.0f} tokens/s"
-        self._line(f"{place}: {in_words(metrics)}{' (best so far)' if event.best else ''}{speed}")
+        self._line(
+            f"{place}: {in_words(metrics)}{' (best so far)' if event.best and event.beats_guessing else ''}{speed}"
+        )
         for sample in event.samples:
             if sample not in self.shown:
                 parts = [printable(sample.source), f"->  {printable(sample.translation)}"]

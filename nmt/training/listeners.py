@@ -26,7 +26,9 @@ class ValidationEvent(NamedTuple):
     samples: list[Sample]
     """Translations of sample sentences."""
     best: bool
-    """Whether it is the best validation so far, and better than guesses."""
+    """Whether it is the best validation so far."""
+    beats_guessing: bool = True
+    """Whether its loss is below that of guesses by how often each token occurs."""
 
     @property
     def records(self) -> list[Metrics]:

@@ -360,7 +360,8 @@ class Trainer:
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
         best = best_of(self.validations, self.config.training.best_by) is metrics
-        return ValidationEvent(metrics, list(result.decoded.samples), best)
+        beats_guessing = metrics.validation_loss < self.guessing
+        return ValidationEvent(metrics, list(result.decoded.samples), best, beats_guessing)
 
     @functools.cached_property
     def guessing(self) -> float:
