@@ -33,7 +33,8 @@ def test_a_batch_that_memory_may_not_hold_is_announced_with_sizes_that_fit(
     monkeypatch.setattr(runtime, "free_memory", lambda: free)
 
     def announced(config: Config) -> str | None:
-        return foreseen_shortage(trainer_of("run", config, dataset))
+        shortage = foreseen_shortage(trainer_of("run", config, dataset))
+        return None if shortage is None else shortage.on_command_line()
 
     assert announced(config) is None
     free = 10**9
