@@ -21,7 +21,8 @@ from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.runtime import tf
 from nmt.training.optimization.build import build_update
-from nmt.training.validation import Totals, make_validation_step
+from nmt.training.optimization.totals import RunningTotals
+from nmt.training.validation import make_validation_step
 
 VOCABULARY = {"source": 400, "target": 400}
 SMALL = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 32, "heads": 2}
@@ -90,7 +91,10 @@ def step(model: dict[str, Any], training: dict[str, Any]) -> Callable[[], None]:
 
 def validation() -> Callable[[], None]:
     with tf.device("CPU:1"):
-        update, totals = build_update(configured(SMALL, training={"precision": "bfloat16"}), VOCABULARY), Totals()
+        update, totals = (
+            build_update(configured(SMALL, training={"precision": "bfloat16"}), VOCABULARY),
+            RunningTotals(),
+        )
     with tf.device("CPU:0"):
         batch = tf.constant(rows()), tf.constant(rows())
     return lambda: make_validation_step(update.model, totals)(*batch)

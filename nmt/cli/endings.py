@@ -59,14 +59,17 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
 
 
 def nothing_to_do(trainer: "Trainer") -> str:
-    """Return in words that a run is finished, and how to train on."""
+    """Return in words that a run is finished, how to train on, and whether it has learned nothing."""
+    failure = _failure(trainer)
+    return "\n".join([_done(trainer), *([failure] if failure else [])])
+
+
+def _done(trainer: "Trainer") -> str:
     from nmt.runs.metrics import weights_in_words
     from nmt.training.optimization.schedules import ends_with_run
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
-    if failure := _failure(trainer):
-        return f"{failure} Run {run.name} is finished: {counted(epochs, 'epoch')}. Nothing to do."
     best = weights_in_words(run.best() or "-")
     done = f"Run {run.name} is finished: {counted(epochs, 'epoch')}, best {best}. Nothing to do."
     early = stopped_early(trainer.validations, settings)

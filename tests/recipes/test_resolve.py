@@ -151,7 +151,7 @@ def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: p
     assert f"New run {DATASET}" in out and str(run.recipe_path) in out
     assert decided(load_config(run.recipe_path), open_dataset(DATASET)) == run.config()
     out = run_nmt("train", "--minutes", "3").out
-    assert out.startswith(f"Note: run {DATASET} exists and keeps its 1 epochs")
+    assert out.startswith(f"Note: run {DATASET} exists and keeps its 1 epoch")
     assert re.search(rf"^Run {DATASET} is finished: .* Its schedule has ended. To train longer, start", out, re.M)
 
 
