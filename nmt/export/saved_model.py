@@ -38,7 +38,10 @@ import tensorflow as tf
 folder, signature, batches = json.load(sys.stdin)
 translate = tf.saved_model.load(folder).signatures[signature]
 padded = [tf.ragged.constant(batch, tf.int32, ragged_rank=1).to_tensor() for batch in batches]
-results = [translate(source_ids=ids)["target_ids"].numpy().tolist() for ids in padded]
+try:
+    results = [translate(source_ids=ids)["target_ids"].numpy().tolist() for ids in padded]
+except tf.errors.OpError as error:  # its last line names a node only
+    sys.exit(" ".join(error.message.split()))
 if {"nmt", "torch"} & sys.modules.keys():
     sys.exit("nmt or torch was imported.")
 with open(sys.argv[1], "w") as file:

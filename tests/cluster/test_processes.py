@@ -42,8 +42,8 @@ MAIN = "from nmt.cli.app import main; main()"
 IMPATIENT = "import nmt.cluster.group as group; group.STALL_SECONDS = 10.0; "
 STUCK = f"""
 import time
-from nmt.training.optimization.update import Update
-Update.take = lambda *_: time.sleep(1000)
+from nmt.training.optimization.shared_update import SharedUpdate
+SharedUpdate.take = lambda *_: time.sleep(1000)
 {MAIN}
 """
 Alone = Callable[..., dict[str, object]]
@@ -194,7 +194,7 @@ def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: 
     ("more", "has_dataset", "message"),
     [
         (["--set", "training.label_smoothing=0.2"], True, "training.label_smoothing 0.2 against nothing"),
-        ([], False, "dataset pairs missing or damaged against "),
+        ([], False, " missing or damaged against "),
     ],
 )
 def test_hosts_that_differ_are_refused_before_anything_is_written(
@@ -225,7 +225,7 @@ def test_hosts_besides_the_chief_need_the_dataset_alone(prepared: Path, alone: A
     assert finished(prepared, "chief", start_both(*SHORT_RUN)) == alone(*SHORT_RUN)
     resumed = start_both()
     outputs = [process.communicate(timeout=100)[0] for process in resumed]
-    assert "Run chief is finished: 1 epochs" in outputs[0] and outputs[1] == ""
+    assert "Run chief is finished: 1 epoch," in outputs[0] and outputs[1] == ""
     for process in start_both("--set", "training.label_smoothing=0.2"):
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 2

@@ -28,8 +28,13 @@ training: {epochs: 60, batch_size: 16, schedule: linear, peak_learning_rate: 0.0
 """
 # Argos Translate's sentence splitter downloads a model, so it is replaced; the rest is Argos Translate as it is.
 CONSUMERS = """
-import importlib.util, json, os, sys, tempfile
-assert importlib.util.find_spec("nmt") is None
+import json, os, sys, tempfile
+try:
+    import nmt.cli
+except ImportError:
+    pass
+else:
+    sys.exit("nmt can be imported here")
 home = tempfile.mkdtemp()
 os.environ |= {"XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home, "ARGOS_CHUNK_TYPE": "MINISBD"}
 os.environ["HF_HUB_OFFLINE"] = "1"

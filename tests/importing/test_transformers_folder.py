@@ -92,7 +92,7 @@ def test_an_import_is_translated_with_fine_tuned_and_exported(folder: Path) -> N
     assert Path("ct2/run/import.json").is_file()
     nmt("translate", "--run", "own", "--set", "decoding.tag=deu", "im two", cwd=folder)
     refused = nmt("train", "--run", "opus", "--dataset", "own", "--allow-changes", cwd=folder, code=2)
-    assert "was imported and has no state" in refused.stderr
+    assert "was imported and has no training state" in refused.stderr
 
 
 @pytest.mark.slow
