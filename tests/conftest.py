@@ -132,12 +132,12 @@ def an_epoch(epoch: int, **values: Any) -> EpochMetrics:
 
 
 def outcome(run: Run) -> dict[str, object]:
-    """Return all that a run has come to, but the time it took."""
+    """Return the result of a run, without the time and memory that it took."""
     arrays = {
         str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
     }
     lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    metrics = [{key: line[key] for key in line.keys() - {"seconds"}} for line in lines]
+    metrics = [{key: line[key] for key in line.keys() - {"seconds", "peak_memory"}} for line in lines]
     return {**arrays, "metrics": metrics}
 
 

@@ -127,6 +127,8 @@ class EpochMetrics(Validation):
     """Number of target tokens trained on in this epoch."""
     seconds: float
     """Duration of the epoch's training steps, without validation and saving."""
+    peak_memory: Annotated[float | None, Measure("peak memory", ".2f", unit="GB")] = None
+    """Peak memory of the process until the epoch ended, in 10^9 bytes, without a GPU's; None if it is unknown."""
     pairs_by_corpus: dict[str, int] | None = None
     """Number of pairs of each corpus that the epoch used; None for a single corpus."""
 

@@ -312,9 +312,11 @@ class Trainer:
             raise self._diverged(f"every step of epoch {epoch} was skipped")
         weights, result = self._validate()
         loss, accuracy = totals.means
+        memory = runtime.peak_memory()
         metrics = EpochMetrics(
             epoch=epoch, step=progress.step, train_loss=loss, train_accuracy=accuracy,
             target_tokens=int(totals.tokens), seconds=progress.seconds, **result.fields(),
+            peak_memory=round(memory / 1e9, 3) if memory else None,
             pairs_by_corpus=self.pipeline.seen(epoch) if result.loss_by_corpus else None,
         )  # fmt: skip
         event = self._record(metrics, result)

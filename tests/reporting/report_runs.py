@@ -34,6 +34,7 @@ def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -
                 )
             )  # fmt: skip
         trained = {"train_loss": 4 / epoch, "train_accuracy": 0.1 * epoch, "target_tokens": 1000, "seconds": 5.0}
+        trained["peak_memory"] = 1.25
         validated = {"validation_loss": 4.2 / epoch, "validation_accuracy": 0.1 * epoch + better}
         decoded = {"validation_bleu": 3.0 * epoch, "validation_chrf": 5.0 * epoch}
         run.append_metrics(an_epoch(epoch, step=20 * epoch, **trained, **validated, **decoded))

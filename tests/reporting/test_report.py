@@ -44,7 +44,7 @@ def test_the_page_has_the_numbers_of_the_metrics_file() -> None:
         for line in map(json.loads, run.metrics_path.read_text().splitlines()):
             if line["kind"] == "epoch":
                 row = f"{run.name} {line['epoch']} {line['step']} 5.0 {line['train_loss']:.3f} "
-                row += f"{line['train_accuracy']:.3f} "
+                row += f"{line['train_accuracy']:.3f} {line['peak_memory']:.2f} "
                 row += f"{line['validation_loss']:.3f} {line['validation_accuracy']:.3f} "
                 row += f"{line['validation_bleu']:.1f} {line['validation_chrf']:.1f} 200"
                 assert row in page.text
