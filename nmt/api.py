@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from nmt.config.data import CorpusConfig, DataConfig, with_filters
-from nmt.config.loading import change_decoding, find_config, load_config, read_overrides
+from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
@@ -226,12 +226,8 @@ def load(
             )
     if export is not None:
         _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
-        stored = trained.run.config().decoding
     else:
         trained = run if isinstance(run, Run) else find_run(run)
-        stored = trained.config().decoding
-    if not isinstance(decoding, DecodingConfig):
-        decoding = change_decoding(stored, decoding or {}, exported=isinstance(trained, ExportedModel))
     return Translator.open(trained, weights, decoding, others)
 
 

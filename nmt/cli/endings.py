@@ -70,7 +70,7 @@ def _done(trainer: "Trainer") -> str:
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
-    best = weights_in_words(run.best() or "-")
+    best = weights_in_words(run.best(trainer.config) or "-")
     done = f"Run {run.name} is finished: {counted(epochs, 'epoch')}, best {best}. Nothing to do."
     early = stopped_early(trainer.validations, settings)
     if ends_with_run(settings) and not early:
@@ -127,7 +127,7 @@ def finished(trainer: "Trainer") -> str:
     skipped = f" {counted(count, 'step')} {were} skipped for a loss or gradients that were not finite." if count else ""
     average = run.average()
     if failure := _failure(trainer):
-        best = weights_in_words(run.best() or "-")
+        best = weights_in_words(run.best(trainer.config) or "-")
         return f"{failure}{skipped} Kept: best {best}. Weights, metrics and configuration are in {run.folder}"
     early = (
         f"Stopped early, {counted(settings.patience or 0, 'validation')} after the best"
@@ -135,5 +135,5 @@ def finished(trainer: "Trainer") -> str:
         else "Finished"
     )
     translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
-    best = weights_in_words(run.best() or "-")
+    best = weights_in_words(run.best(trainer.config) or "-")
     return f"{early}: best {best}{translated_with}.{skipped} Weights, metrics and configuration are in {run.folder}"

@@ -89,6 +89,11 @@ class DecodingKeys:
         "Sampling: draw from the top words of total probability X.", (SAMPLING,),
         {"tensorflow": "top_p", "ctranslate2": "sampling_topp"},
     )] = 1.0  # fmt: skip
+    epsilon: Annotated[float, Ge(0), Lt(1), Key(
+        "Sampling: draw from words with a probability of at least X. 0: off.", (SAMPLING,), {"tensorflow": "epsilon"},
+        not_exported="CTranslate2 samples without it. Leave it out.",
+    )] = 0.0  # fmt: skip
+    """Truncation of Hewitt et al. 2022, section 4. The likeliest word is always kept."""
     seed: Annotated[int, Ge(0), Lt(2**32), Key("Sampling: seed of the random numbers.", (SAMPLING,))] = 1
     """A sample depends only on the seed and on the number of its sentence."""
 

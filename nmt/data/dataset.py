@@ -29,6 +29,8 @@ class Dataset:
     manifest: Manifest
     is_new: bool = field(default=False, compare=False)
     """Whether ``prepare`` has just written it; False for an existing dataset."""
+    _splits: dict[SplitName, Split] = field(default_factory=dict, compare=False, repr=False)
+    """Splits that have been read and checked."""
 
     @property
     def name(self) -> str:
@@ -41,7 +43,9 @@ class Dataset:
         Raises:
             DataError: if a file is missing or damaged, or contradicts the manifest.
         """
-        return Split(self._sequences(name, "source"), self._sequences(name, "target"))
+        if name not in self._splits:
+            self._splits[name] = Split(self._sequences(name, "source"), self._sequences(name, "target"))
+        return self._splits[name]
 
     def _sequences(self, name: SplitName, side: Side) -> Sequences:
         if f"{name}.{side}.tokens.1.npy" in self.manifest.files:

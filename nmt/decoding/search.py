@@ -291,6 +291,7 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    epsilon: float = 0.0,
     **options: Any,
 ) -> Hypotheses:
     """Draw each token from the model's distribution (see ``step_search``).
@@ -301,18 +302,23 @@ def sample(
         temperature: divisor of the logits.
         top_k: number of likeliest tokens to draw from (Fan et al. 2018); 0: all.
         top_p: probability mass of the smallest set of likeliest tokens to draw from (Holtzman et al. 2020).
+        epsilon: least probability of a token to draw, unless it is the likeliest (Hewitt et al. 2022); 0: any.
     """
 
     def choose(logits: tf.Tensor, index: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        return draw(tf.cast(logits, tf.float32), tf.gather(random[:, count], index), temperature, top_k, top_p)
+        numbers = tf.gather(random[:, count], index)
+        return draw(tf.cast(logits, tf.float32), numbers, temperature, top_k, top_p, epsilon)
 
     return step_search(step, state, limits, choose, **options)
 
 
-def draw(logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, top_p: float) -> tf.Tensor:
+def draw(
+    logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, top_p: float, epsilon: float
+) -> tf.Tensor:
     """Return a token drawn from each row of logits, float32 [B, V], with a number in [0, 1), float32 [B]: int32 [B].
 
-    The drawn token is the one at which the cumulative distribution exceeds the number.
+    The drawn token is the one at which the cumulative distribution exceeds the number. ``top_p`` and ``epsilon`` are
+    compared with probabilities after ``temperature`` and ``top_k``.
     """
     logits /= temperature
     ranked = bool(top_k) or top_p < 1
@@ -320,9 +326,15 @@ def draw(logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, t
         size = tf.shape(logits)[-1]
         logits, ranking = tf.math.top_k(logits, tf.minimum(top_k, size) if top_k else size)
     probabilities = tf.nn.softmax(logits)
+    allowed = tf.ones_like(probabilities, tf.bool)
     if top_p < 1:
         before = tf.cumsum(probabilities, axis=-1, exclusive=True)
-        probabilities = tf.where(before < top_p, probabilities, 0.0)
+        allowed &= before < top_p
+    if epsilon:
+        highest = tf.reduce_max(probabilities, axis=-1, keepdims=True)
+        allowed &= probabilities >= tf.minimum(highest, epsilon)
+    if top_p < 1 or epsilon:
+        probabilities = tf.where(allowed, probabilities, 0.0)
     cumulative = tf.cumsum(probabilities, axis=-1)
     passed = tf.reduce_sum(tf.cast(cumulative <= random[:, tf.newaxis] * cumulative[:, -1:], tf.int32), axis=-1)
     places = tf.range(tf.shape(logits)[-1])

@@ -4,12 +4,13 @@
 CTranslate2 for an export.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from nmt.config.loading import change_decoding
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel
@@ -67,7 +68,8 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
 
     @classmethod
     def open(
-        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
+        cls, trained: Run | ExportedModel, epoch: str | None = None,
+        decoding: DecodingConfig | Mapping[str, Any] | None = None,
         members: Sequence[tuple[Run, str | None]] = (),
     ) -> Self:  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
@@ -76,23 +78,25 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             trained: a run with weights, or an export, which has weights of its own.
             epoch: weights of the run: the number of an epoch, "last", "best" or "average"; by default the average if
                 the run has one, else the best.
-            decoding: search settings; None uses those of the run.
+            decoding: search settings; or some of them, by key, with the run's for the others; None uses the run's.
             members: further runs of an ensemble, with their weights. The ensemble predicts the mean of all
                 probabilities.
 
         Raises:
             NotFoundError: if the weights do not exist, or CTranslate2 is not installed.
             ConflictError: if the runs of an ensemble have different vocabularies.
+            ConfigError: if a value of ``decoding`` breaks the schema, or an export cannot follow it.
             DataError: if a part of the run or the export is damaged.
         """
         run = trained if isinstance(trained, Run) else trained.run
+        config = run.config()
+        if not isinstance(decoding, DecodingConfig):
+            decoding = change_decoding(config.decoding, decoding or {}, exported=run is not trained)
+        config = config.model_copy(update={"decoding": decoding})
         if run is trained:
-            weights = WeightsFile(run, choose_epoch(run, epoch))
+            weights = WeightsFile(run, choose_epoch(run, epoch, config))
         else:
             require("fast", "ctranslate2")
-        config = run.config()
-        if decoding is not None:
-            config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         manifest = read_manifest(run.dataset_path)
         if isinstance(trained, ExportedModel):
@@ -107,7 +111,9 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         parts = [(config.model, weights)]
         for member, member_epoch in members:
             check_alike(run, member)
-            parts.append((member.config().model, WeightsFile(member, choose_epoch(member, member_epoch))))
+            member_config = member.config()
+            member_weights = WeightsFile(member, choose_epoch(member, member_epoch, member_config))
+            parts.append((member_config.model, member_weights))
         checksum = None if members else read_checksum(weights.path)
         engine = load_together(config, parts, source.size, target.size)
         names = "+".join(str(file.epoch) for _, file in parts) if members else weights.epoch

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset, open_dataset
-from nmt.data.manifest import read_manifest
 from nmt.errors import ConfigError, NmtError, counted
 from nmt.extras import require
 from nmt.message import Argument, Message, Settings
 from nmt.recipes.recipe import Facts, Recipe, compose
-from nmt.runs.directory import find_run, run_exists
+from nmt.runs.directory import StoredRun, find_run, run_exists
 from nmt.version import version
 
 if TYPE_CHECKING:  # these load TensorFlow
@@ -82,6 +81,8 @@ class _Choice(NamedTuple):
     config: Config
     dataset: Dataset
     recipe: Recipe | None = None
+    stored: StoredRun | None = None
+    """The run that resumes; None: a new run."""
 
 
 def resolve(request: Request, report: Callable[[str], None] = print, warn: Callable[[str], None] = print) -> Resolved:
@@ -150,9 +151,10 @@ def _plan(request: Request, report: Callable[[str], None], hosts: int = 1) -> Re
     """Return the plan that this process makes for a number of hosts."""
     minutes, overrides = request.minutes, list(request.overrides)
     choice, chosen = _choose(request, overrides), list[str | Message]()
-    is_new = not run_exists(choice.run)
-    if minutes is not None and not is_new:
-        epochs = find_run(choice.run).config().training.epochs
+    stored = choice.stored
+    is_new = stored is None
+    if minutes is not None and stored:
+        epochs = stored.config.training.epochs
         choice = _choose(request, [*overrides, f"training.epochs={epochs}"])
         kept = f"Note: run {choice.run} exists and keeps its {counted(epochs, 'epoch')}; "
         chosen = [Message(kept, Argument("minutes"), " is for new runs.")]
@@ -171,10 +173,11 @@ def _plan(request: Request, report: Callable[[str], None], hosts: int = 1) -> Re
             choice = choice._replace(config=recipe.config, recipe=recipe)
         else:
             choice, chosen = _choose(request, [*overrides, f"training.epochs={epochs}"]), [line]
-    plan = make_plan(choice.run, choice.config, choice.dataset, choice.recipe.yaml if choice.recipe else None)
+    recipe_file = choice.recipe.yaml if choice.recipe else None
+    plan = make_plan(choice.run, choice.config, choice.dataset, recipe_file, stored)
     notes = _notes(choice)
-    if plan.resumes:
-        changes = check_changes(plan, choice.dataset, allow_changes=request.allow_changes)
+    if stored:
+        changes = check_changes(plan, choice.dataset, stored, allow_changes=request.allow_changes)
         notes += [f"Changed, as allowed: {change}" for change in changes]
     return Resolved(plan, [*_recipe_lines(choice), *chosen], notes)
 
@@ -186,7 +189,8 @@ def _choose(request: Request, overrides: list[str]) -> _Choice:
         path = find_config(str(request.config))
         config = _with_model_of_start(load_config(path, overrides))
         run = run or path.stem
-        return _Choice(run, config, _dataset(run, dataset or config.data.dataset))
+        stored = _stored(run)
+        return _Choice(run, config, _dataset(stored, dataset or config.data.dataset), stored=stored)
     if run is None or not run_exists(run):
         named = read_overrides(overrides).get("data.dataset")
         prepared = find_dataset(dataset or (named if isinstance(named, str) else None))
@@ -194,7 +198,13 @@ def _choose(request: Request, overrides: list[str]) -> _Choice:
             recipe = compose(Facts.of(prepared), overrides)
             return _Choice(run or prepared.name, recipe.config, prepared, recipe)
         run, dataset = prepared.name, prepared.name
-    return _Choice(run, load_config(find_run(run).config_path, overrides), _dataset(run, dataset))
+    stored = find_run(run).open()
+    config = load_config(stored.run.config_path, overrides) if overrides else stored.config
+    return _Choice(run, config, _dataset(stored, dataset), stored=stored)
+
+
+def _stored(run: str) -> StoredRun | None:
+    return find_run(run).open() if run_exists(run) else None
 
 
 def _with_model_of_start(config: Config) -> Config:
@@ -207,10 +217,10 @@ def _with_model_of_start(config: Config) -> Config:
     return config.model_copy(update={"model": model.model_copy(update=given)})
 
 
-def _dataset(run: str, name: str | None) -> Dataset:
-    """Return a dataset by name; None: the dataset of the run if the run exists, else the dataset prepared last."""
-    if name is None and run_exists(run):
-        name = read_manifest(find_run(run).dataset_path).settings.dataset
+def _dataset(stored: StoredRun | None, name: str | None) -> Dataset:
+    """Return a dataset by name; None: the dataset of the run that resumes, else the dataset prepared last."""
+    if name is None and stored:
+        name = stored.manifest.settings.dataset
     return find_dataset(name)
 
 

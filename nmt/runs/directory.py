@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.config.loading import CURRENT_FORMAT as CONFIG_FORMAT
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
+from nmt.data.manifest import Manifest, read_manifest
 from nmt.errors import DataError, NotFoundError
 from nmt.runs.metrics import (
     AverageMetrics,
@@ -23,7 +25,7 @@ from nmt.runs.metrics import (
     parse_metrics,
     weights_id,
 )
-from nmt.storage.atomic import append_line, atomic_folder, write_bytes, write_text
+from nmt.storage.atomic import append_line, atomic_folder, sha256, write_bytes, write_text
 from nmt.storage.names import check_name, did_you_mean
 
 RUNS = Path("checkpoints")
@@ -115,9 +117,34 @@ class Run:
         """Return the configuration with which training last started or resumed."""
         return load_config(self.config_path)
 
+    def digest(self) -> str | None:
+        """Return a digest of the stored configuration and manifest; None if the run does not exist."""
+        try:
+            return f"{sha256(self.config_path)} {sha256(self.dataset_path)}"
+        except FileNotFoundError:
+            return None
+
+    def open(self) -> "StoredRun":
+        """Read the configuration and the manifest of the run.
+
+        Raises:
+            NotFoundError, ConfigError, DataError: if one of the two is missing or damaged.
+        """
+        # The digest comes first: if the files change meanwhile, the run counts as changed.
+        digest = self.digest()
+        return StoredRun(self, self.config(), read_manifest(self.dataset_path), digest or "")
+
     def write_config(self, config: Config) -> None:
         """Replace the stored configuration."""
         write_text(self.config_path, _with_format(config))
+
+    def update(self, config: Config, manifest: Path) -> None:
+        """Store a configuration and a copy of a dataset's manifest where they differ from the stored files."""
+        if self.config_path.read_bytes() != _with_format(config).encode():
+            self.write_config(config)
+        manifest_content = manifest.read_bytes()
+        if self.dataset_path.read_bytes() != manifest_content:
+            write_bytes(self.dataset_path, manifest_content)
 
     def append_metrics(self, metrics: Metrics) -> None:
         """Add a line to the metrics file; a new file first gets a header."""
@@ -174,14 +201,32 @@ class Run:
         """Return the records of validations in order, without validations of averages."""
         return [record for record in self.metrics() if isinstance(record, StepValidation | EpochMetrics)]
 
-    def best(self) -> WeightsId | None:
-        """Return the name of the weights with the best validation by ``training.best_by``; None before a validation."""
-        best = best_of(self.validations(), self.config().training.best_by)
+    def best(self, config: Config | None = None) -> WeightsId | None:
+        """Return the name of the weights with the best validation by ``training.best_by``; None before a validation.
+
+        Args:
+            config: the configuration of the run if it has been read already.
+        """
+        training = (config or self.config()).training
+        best = best_of(self.validations(), training.best_by)
         return weights_id(best) if best else None
 
     def restore_metrics(self, content: bytes) -> None:
         """Replace the metrics file with its copy in a checkpoint, since training repeats the steps after it."""
         write_bytes(self.metrics_path, content)
+
+
+class StoredRun(NamedTuple):
+    """A run with its configuration and manifest, which are read once and then handed on."""
+
+    run: Run
+    """Directory of the run."""
+    config: Config
+    """Configuration with which training last started or resumed."""
+    manifest: Manifest
+    """Copy of the dataset's manifest."""
+    digest: str
+    """Digest of the two files, as of ``Run.digest``."""
 
 
 def _with_format(config: Config) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
+from nmt.data.manifest import read_manifest
 from nmt.errors import NmtError
 from nmt.runs import metrics
 from nmt.runs.directory import RUNS, Run, find_run, last_written, run_exists
@@ -82,13 +83,8 @@ def run_folders() -> list[Run]:
     return [Run(folder) for folder in sorted(folders) if not folder.name.startswith(".")]
 
 
-def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
-    """Return the overview of a run. Damaged files raise no error; the overview lists them.
-
-    Args:
-        run: the run.
-        read_manifest: reader of the manifest of a dataset.
-    """
+def overview(run: Run) -> Overview:
+    """Return the overview of a run. Damaged files raise no error; the overview lists them."""
     problems: list[str] = []
 
     def attempt(read: Callable[[], Content]) -> Content | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmt.config.schema import Config
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, counted
 from nmt.message import Argument, Command
 from nmt.models.weights import Shapes, current_name, set_weights, shape_difference
@@ -230,18 +231,19 @@ def _tokenizer_checksums(run: Run) -> dict[str, str]:
     return {file.name: sha256(file) for file in run.tokenizer_files}
 
 
-def choose_epoch(run: Run, choice: str | None) -> WeightsId:
+def choose_epoch(run: Run, choice: str | None, config: Config | None = None) -> WeightsId:
     """Return the weights to translate with.
 
     Args:
         run: owner of the weights.
         choice: number of an epoch, "last", "best", "average", or a name such as "step-1500"; None: the average if the
             run has one, else the best.
+        config: the configuration of the run if it has been read already.
 
     Raises:
         NotFoundError: if the run does not have these weights.
     """
-    epochs, best, kept = run.weights_epochs, run.best(), run.saved_weights
+    epochs, best, kept = run.weights_epochs, run.best(config), run.saved_weights
     chosen: dict[str, WeightsId] = {str(weights): weights for weights in kept}
     if run.average():
         chosen["average"] = "average"

@@ -1,20 +1,18 @@
 """Plan of a run: how it is made and stored, and what may change when the run resumes."""
 
-import contextlib
-
 from nmt import runtime
 from nmt.config.record import RETIRED, Record
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
-from nmt.data.manifest import Manifest, read_manifest
+from nmt.data.manifest import Manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConfigError, ConflictError
 from nmt.message import Argument, Settings
 from nmt.models.build import weight_shapes
-from nmt.runs.directory import RUNS, Run, create_run
-from nmt.storage.atomic import refuse_existing, sha256, write_bytes
+from nmt.runs.directory import RUNS, Run, StoredRun, create_run
+from nmt.storage.atomic import refuse_existing
 from nmt.storage.names import check_name, did_you_mean
 from nmt.tokenizers.base import tag_id
 from nmt.tokenizers.sentences import are_single
@@ -51,7 +49,9 @@ class RunPlan(Record):
         return Run(RUNS / self.run)
 
 
-def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = None) -> RunPlan:
+def make_plan(
+    name: str, config: Config, dataset: Dataset, recipe: str | None = None, stored: StoredRun | None = None
+) -> RunPlan:
     """Return the plan of a new or resumed run.
 
     Args:
@@ -59,17 +59,16 @@ def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = 
         config: its configuration.
         dataset: its dataset.
         recipe: content of ``recipe.yaml``, if the configuration is a recipe.
+        stored: the run that resumes; None: a new run.
 
     Raises:
         NmtError: if the name cannot be used, or belongs to a folder that is not a run.
     """
-    run = Run(RUNS / check_name(name, "run"))
-    resumes = _digest(run)
-    if resumes is None:
-        refuse_existing(run.folder)
+    if stored is None:
+        refuse_existing(RUNS / check_name(name, "run"))
     return RunPlan(
         run=name, config=decided(config, dataset), dataset=dataset.name, fingerprint=dataset.manifest.fingerprint,
-        recipe=recipe, resumes=resumes,
+        recipe=recipe, resumes=stored.digest if stored else None,
     )  # fmt: skip
 
 
@@ -109,20 +108,13 @@ def _check_corpora(training: TrainingConfig, dataset: Dataset) -> None:
             )
 
 
-def _digest(run: Run) -> str | None:
-    """Return a digest of the stored configuration and manifest of a run; None if there is no run."""
-    with contextlib.suppress(FileNotFoundError):
-        return f"{sha256(run.config_path)} {sha256(run.dataset_path)}"
-    return None
-
-
 def check_unchanged(plan: RunPlan) -> None:
     """Check, under the run's lock, that the run has not changed since its plan was made.
 
     Raises:
         ConflictError: if another process has changed the run.
     """
-    if _digest(plan.directory) != plan.resumes:
+    if plan.directory.digest() != plan.resumes:
         raise ConflictError(
             f"Another process has changed run {plan.run!r} since this process read it. A run resumes from its files. "
             "Give the same command again."
@@ -142,15 +134,11 @@ def store(plan: RunPlan, dataset: Dataset) -> None:
         origins = [origin] if origin and origin.is_file() else []
         create_run(plan.run, plan.config, [manifest, *dataset.tokenizer_files, *origins], plan.recipe)
         return
-    stored = run.config()
-    if stored != plan.config or stored.training.not_followed:  # retired keys are no longer written
-        run.write_config(plan.config)
-    if read_manifest(run.dataset_path).fingerprint != plan.fingerprint:
-        write_bytes(run.dataset_path, manifest.read_bytes())
+    run.update(plan.config, manifest)
 
 
-def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Check that a plan continues the experiment of its run; nothing is written.
+def check_changes(plan: RunPlan, dataset: Dataset, stored: StoredRun, *, allow_changes: bool = False) -> list[str]:
+    """Check that a plan continues the experiment of a stored run; nothing is written.
 
     Returns:
         Messages about differences that make it another experiment; empty unless ``allow_changes``.
@@ -159,7 +147,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
         ConflictError: naming each such difference in configuration or data, unless ``allow_changes``. A different
             architecture, optimizer, tokenizer or shape of weights is always refused.
     """
-    run = plan.directory
+    run = stored.run
     if any(average.runs for average in run.averages()):
         raise ConflictError(
             f"Run {run.name!r} is an average of other runs, so it has no training state to resume from. Start another "
@@ -167,7 +155,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             Settings({"training.start_from": run.name}),
             ".",
         )
-    before, now = run.config(), plan.config
+    before, now = stored.config, plan.config
     if before.model.architecture != now.model.architecture:
         raise ConflictError(
             f"Run {run.name!r} has a model of architecture {before.model.architecture!r}, and the configuration asks "
@@ -199,7 +187,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             f"training.epochs: {before.training.epochs} before, {now.training.epochs} now, with a schedule that falls "
             "to the end of the run"
         )
-    trained_on = read_manifest(run.dataset_path)
+    trained_on = stored.manifest
     if trained_on.is_imported:
         raise ConflictError(
             f"Run {run.name!r} was imported and has no training state to resume from. Start another run from its "

@@ -242,31 +242,36 @@ def test_the_search_by_groups_finds_the_largest_values(vocabulary: int, k: int) 
 
 
 @pytest.mark.parametrize(
-    ("temperature", "top_k", "top_p", "expected"),
+    ("temperature", "top_k", "top_p", "epsilon", "expected"),
     [
-        (1.0, 0, 1.0, [0.1, 0.4, 0.2, 0.3]),
-        (0.5, 0, 1.0, [0.01 / 0.3, 0.16 / 0.3, 0.04 / 0.3, 0.09 / 0.3]),
-        (1.0, 2, 1.0, [0, 4 / 7, 0, 3 / 7]),
-        (1.0, 9, 1.0, [0.1, 0.4, 0.2, 0.3]),
-        (1.0, 1, 1.0, [0, 1, 0, 0]),
-        (1.0, 0, 0.5, [0, 4 / 7, 0, 3 / 7]),  # 0.4 is less than 0.5
-        (1.0, 0, 0.39, [0, 1, 0, 0]),
-        (1.0, 3, 0.8, [0, 4 / 9, 2 / 9, 3 / 9]),  # after top-k: 4/9, 3/9, 2/9; the first two sum to 7/9 < 0.8
+        (1.0, 0, 1.0, 0.0, [0.1, 0.4, 0.2, 0.3]),
+        (0.5, 0, 1.0, 0.0, [0.01 / 0.3, 0.16 / 0.3, 0.04 / 0.3, 0.09 / 0.3]),
+        (1.0, 2, 1.0, 0.0, [0, 4 / 7, 0, 3 / 7]),
+        (1.0, 9, 1.0, 0.0, [0.1, 0.4, 0.2, 0.3]),
+        (1.0, 1, 1.0, 0.0, [0, 1, 0, 0]),
+        (1.0, 0, 0.5, 0.0, [0, 4 / 7, 0, 3 / 7]),  # 0.4 is less than 0.5
+        (1.0, 0, 0.39, 0.0, [0, 1, 0, 0]),
+        (1.0, 3, 0.8, 0.0, [0, 4 / 9, 2 / 9, 3 / 9]),  # after top-k: 4/9, 3/9, 2/9; the first two sum to 7/9 < 0.8
+        (1.0, 0, 1.0, 0.15, [0, 4 / 9, 2 / 9, 3 / 9]),
+        (0.5, 0, 1.0, 0.15, [0, 16 / 25, 0, 9 / 25]),  # after the temperature: 0.03, 0.53, 0.13, 0.3
+        (1.0, 0, 1.0, 0.9, [0, 1, 0, 0]),  # the likeliest token stays
+        (1.0, 0, 0.5, 0.35, [0, 1, 0, 0]),
     ],
 )
 def test_drawn_shares_are_the_probabilities(
-    temperature: float, top_k: int, top_p: float, expected: list[float]
+    temperature: float, top_k: int, top_p: float, epsilon: float, expected: list[float]
 ) -> None:
     random = ((np.arange(10_000) + 0.5) / 10_000).astype(np.float32)  # evenly spaced in [0, 1)
     logits = np.tile(np.log(np.array([[0.1, 0.4, 0.2, 0.3]], np.float32)) + 3, [len(random), 1])
-    drawn = draw(tf.constant(logits), tf.constant(random), temperature, top_k, top_p).numpy()
+    drawn = draw(tf.constant(logits), tf.constant(random), temperature, top_k, top_p, epsilon).numpy()
     np.testing.assert_allclose(np.bincount(drawn, minlength=4) / len(random), expected, atol=2e-4)
 
 
-@pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (3, 1.0), (0, 0.7)])
-def test_nothing_impossible_is_drawn_at_either_end(top_k: int, top_p: float) -> None:
+@pytest.mark.parametrize(("top_k", "top_p", "epsilon"), [(0, 1.0, 0.0), (3, 1.0, 0.0), (0, 0.7, 0.0), (0, 1.0, 0.3)])
+def test_nothing_impossible_is_drawn_at_either_end(top_k: int, top_p: float, epsilon: float) -> None:
     logits = tf.constant([[-np.inf, 1.0, 2.0, -np.inf], [-np.inf, 1.0, 2.0, -np.inf]])
-    drawn = draw(logits, tf.constant([0.0, np.nextafter(np.float32(1), np.float32(0))]), 1.0, top_k, top_p).numpy()
+    random = tf.constant([0.0, np.nextafter(np.float32(1), np.float32(0))])
+    drawn = draw(logits, random, 1.0, top_k, top_p, epsilon).numpy()
     assert set(drawn.tolist()) <= {1, 2}
 
 

@@ -43,7 +43,7 @@ IS_SAMPLED = {key: KEYS[key].searches == (SAMPLING,) for key in KEYS}
 
 def changed(key: str) -> dict[str, Any]:
     """Return a key with a value that differs from the one in ``START``."""
-    unlike = {"precision": "bfloat16", "top_p": 0.5, "ordinary_text": "sentences", "tag": "bt"}
+    unlike = {"precision": "bfloat16", "top_p": 0.5, "epsilon": 0.5, "ordinary_text": "sentences", "tag": "bt"}
     return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
 
 

@@ -12,7 +12,6 @@ import pytest
 from conftest import an_epoch, nmt
 
 from nmt.config.schema import Config
-from nmt.data.manifest import read_manifest
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import StepMetrics
 from nmt.runs.overview import Overview, differences, in_order, overview, run_folders
@@ -28,7 +27,7 @@ def here(trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def look(run: Run) -> Overview:
-    return overview(run, read_manifest)
+    return overview(run)
 
 
 def make(base: Path, name: str, accuracies: list[float], **training: Any) -> Run:

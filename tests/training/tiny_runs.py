@@ -13,7 +13,7 @@ from nmt.data.cleaning import Sources
 from nmt.data.dataset import Dataset
 from nmt.data.prepare import prepare
 from nmt.data.sources.text_file import TextFile
-from nmt.runs.directory import Run
+from nmt.runs.directory import Run, find_run, run_exists
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent
 from nmt.training.plan import RunPlan, check_changes, make_plan, store
@@ -73,17 +73,19 @@ def start_run(name: str, config: Config, dataset: Dataset) -> Run:
 
 def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
     """Check and store the changes of a resumed run, as training does."""
-    plan = make_plan(run.name, config, dataset)
-    changes = check_changes(plan, dataset, allow_changes=allow_changes)
+    stored = run.open()
+    plan = make_plan(run.name, config, dataset, stored=stored)
+    changes = check_changes(plan, dataset, stored, allow_changes=allow_changes)
     store(plan, dataset)
     return changes
 
 
 def planned(name: str, config: Config, dataset: Dataset) -> RunPlan:
     """Return the plan of a run, after checking that an existing run is the same experiment."""
-    plan = make_plan(name, config, dataset)
-    if plan.resumes:
-        check_changes(plan, dataset)
+    stored = find_run(name).open() if run_exists(name) else None
+    plan = make_plan(name, config, dataset, stored=stored)
+    if stored:
+        check_changes(plan, dataset, stored)
     return plan
 
 

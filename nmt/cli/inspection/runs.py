@@ -37,14 +37,13 @@ def runs(
         nmt runs --sort score
         nmt runs --json
     """
-    from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
     from nmt.runs.overview import differences, in_order, json_of, overview, run_folders
 
     folders = run_folders()
     if not folders:
         find_run(None)  # raises an error with the remedy
-    overviews = in_order([overview(run, read_manifest) for run in folders], sort)
+    overviews = in_order([overview(run) for run in folders], sort)
     differing = differences({shown.name: shown.config for shown in overviews})
     if as_json:
         rows = [json_of(shown, differing[shown.name]) for shown in overviews]
