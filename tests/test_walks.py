@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT, run_nmt
 
 README = (ROOT / "nmt" / "README.md").read_text()
+TRAIN = ["train", "--config", "base.yaml", "--run", "walk", "--set", "training.epochs=1"]
 
 
 def linked(title: str) -> list[tuple[str, str]]:
@@ -45,7 +46,8 @@ def entered() -> Iterator[dict[tuple[str, str], int]]:
     ("title", "arguments"),
     [
         ("The walk of a corpus", ["prepare", "english-german-both.pkl", "--name", "walk"]),
-        ("The walk of a plan", ["train", "--config", "base.yaml", "--run", "walk", "--set", "training.epochs=1"]),
+        ("The walk of a plan", TRAIN),
+        ("The walk of training", TRAIN),
         ("The walk of a sentence", ["translate", "--run", "base", "--beam", "5", "im thirsty"]),
     ],
 )
@@ -59,6 +61,16 @@ def test_the_functions_of_a_walk_are_entered_in_its_order(
     monkeypatch.chdir(project)
     run_nmt(*arguments)
     walk = linked(title)
-    assert len(walk) > 7
+    assert len(walk) > 4
     assert [function for function in walk if function not in entered] == []
     assert walk == sorted(walk, key=entered.__getitem__)
+
+
+@pytest.mark.parametrize("title", ["The walk of training", "The walk of a sentence"])
+def test_a_walk_leads_through_every_module_of_the_transformer(title: str) -> None:
+    modules = {
+        str(path.relative_to(ROOT / "nmt")) for path in (ROOT / "nmt" / "models" / "transformer").glob("*.py")
+        if path.name != "__init__.py"
+    }  # fmt: skip
+    assert modules
+    assert modules - {path for path, _ in linked(title)} == set()
