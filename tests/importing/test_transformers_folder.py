@@ -1,4 +1,4 @@
-"""Import of Marian models of transformers: they keep the original's ids, logits and translations, and can be exported."""
+"""Import of Marian models of transformers: ids, logits and translations stay the same, and the run can be exported."""
 
 import gzip
 import importlib.util
