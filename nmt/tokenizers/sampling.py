@@ -38,7 +38,13 @@ class SubwordSampler:
     """Sampler of random segmentations by a sentencepiece model."""
 
     def __init__(self, model: sentencepiece.SentencePieceProcessor, algorithm: str, alpha: float) -> None:
-        """Take a model of an algorithm ("unigram" or "bpe") and alpha: the smoothing of unigram, or the dropout of BPE."""
+        """Prepare the sampler.
+
+        Args:
+            model: sentencepiece model.
+            algorithm: algorithm of the model, "unigram" or "bpe".
+            alpha: smoothing of the distribution over segmentations (unigram), or rate of skipped merges (BPE).
+        """
         self._model, self._alpha = model, alpha
         plain = []
         for id_ in range(model.get_piece_size()):
