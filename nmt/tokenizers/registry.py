@@ -16,7 +16,7 @@ from nmt.tokenizers.base import TOKENIZER_FORMAT, WITH_TAGS, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
-OF_WORDS: dict[str, type[WordTokenizer]] = {"word": WordTokenizer, "char": CharacterTokenizer}
+WORD_TOKENIZERS: dict[str, type[WordTokenizer]] = {"word": WordTokenizer, "char": CharacterTokenizer}
 """Classes of tokenizers whose vocabulary is a list of words or characters, by kind."""
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, but UTF-8 cannot hold it
 
@@ -64,7 +64,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _load_words(path: Path, stored: _WordFile) -> WordTokenizer:
-    kind, words = OF_WORDS[stored.kind], stored.words
+    kind, words = WORD_TOKENIZERS[stored.kind], stored.words
     invalid = next((word for word in words if not kind.is_piece(word) or _SURROGATE.search(word)), None)
     if invalid is not None or len(set(words)) < len(words):
         held = "a word twice" if invalid is None else repr(invalid[:60])
@@ -94,4 +94,4 @@ def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = 
     """
     if config.tokenizer == "subword":
         return SubwordTokenizer.fit(texts, config, pairs)
-    return OF_WORDS[config.tokenizer].fit(texts, config)
+    return WORD_TOKENIZERS[config.tokenizer].fit(texts, config)
