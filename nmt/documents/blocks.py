@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from nmt.errors import DataError
-from nmt.tokenizers.marks import CLOSE, MARK, MOST_MARKS, OPEN, PIECE, tidied
+from nmt.tokenizers.marks import CLOSE, MARK, MOST_MARKS, OPEN, PIECE, move_space_out_of_tags
 
 _PARTS = re.compile(f"{MARK.pattern}|{MARK.pattern.replace('[', '[^')}+")
 
@@ -45,7 +45,7 @@ class Block:
                     raise DataError(f"A paragraph has more than {MOST_MARKS:,} tags. Split it.")
                 parts.append(chr(first + number))
                 self._items[parts[-1]] = marked
-        self.text = tidied("".join(parts))
+        self.text = move_space_out_of_tags("".join(parts))
         """The text with marks."""
 
     def read(self, translation: str) -> Iterator[Item]:

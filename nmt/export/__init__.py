@@ -1,1 +1,1 @@
-"""Exports: a run as a model of another program, whose translations are compared with our own."""
+"""Exports of a run as a model of another program, with a comparison of their translations."""

@@ -1,4 +1,4 @@
-"""Export to Argos Translate: the package that Argos Translate and LibreTranslate install."""
+"""Export to Argos Translate: a package that Argos Translate and LibreTranslate install."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ from nmt.version import version
 
 PACKAGE_VERSION = "1.0"
 ARGOS_VERSION = "1.9"
-"""Oldest Argos Translate that reads the package."""
+"""Oldest version of Argos Translate that reads the package."""
 
 
 class ArgosExporter(CTranslate2Exporter):
@@ -35,7 +35,7 @@ class ArgosExporter(CTranslate2Exporter):
     settings: ClassVar = "the package"
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse all but Transformers with a joint subword vocabulary."""
+        """Refuse models other than Transformers with a joint subword vocabulary."""
         transformer_section(model, self.consumer)
         source, target = (check_normalization(side, self.consumer) for side in (model.source, model.target))
         if with_normalization(source) != with_normalization(target):
@@ -70,19 +70,19 @@ class ArgosExporter(CTranslate2Exporter):
             Path(archive).rename(folder / f"{stem}.argosmodel")
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
-        """Translate greedily with the package's CTranslate2 and sentencepiece models, as Argos Translate calls them."""
+        """Return greedy translations by the models of the package, which are called as Argos Translate calls them."""
         package = folder / f"{self._stem(model)}.argosmodel"
         return process.call(self, translations_by_package, str(package), str(model.run.folder), texts)
 
     def usage(self, model: TrainedModel) -> str:
-        """Return how to install and use the package."""
+        """Return instructions to install and use the package."""
         languages = model.manifest.languages
         return (
             "With Argos Translate:\n\n```python\nfrom argostranslate import package, translate\n\n"
             f'package.install_from_path("{self._stem(model)}.argosmodel")\n'
             f'print(translate.translate("SENTENCE", "{languages["source"]}", "{languages["target"]}"))\n```\n\n'
-            "LibreTranslate offers every package that Argos Translate has installed. Argos Translate writes a space "
-            "for each underscore of a translation."
+            "LibreTranslate offers every package that Argos Translate has installed. Argos Translate replaces each "
+            "underscore of a translation by a space."
         )
 
     @staticmethod
@@ -92,7 +92,7 @@ class ArgosExporter(CTranslate2Exporter):
 
 
 def translations_by_package(package: str, run: str, texts: list[str]) -> list[str]:
-    """Return greedy translations by a package, each at most as long as the configuration of its run allows."""
+    """Return greedy translations by a package, with the length limits of the run's configuration."""
     import ctranslate2  # noqa: PLC0415 - an extra
 
     config, file = Run(Path(run)).config(), Path(package)

@@ -1,4 +1,4 @@
-"""The trained model that is exported, and the interface of an export format."""
+"""The trained model that is exported, and the interface of all export formats."""
 
 import abc
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from nmt.tokenizers.registry import load_tokenizer
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All that an export is made of."""
+    """The parts of a run from which an export is made."""
 
     run: Run
     """Run directory."""
     epoch: WeightsId
-    """Weights: an epoch number, "average", or such as "step-1500"."""
+    """Name of the weights: an epoch number, "average", or a step such as "step-1500"."""
     config: Config
     """Configuration of the run."""
     manifest: Manifest
-    """Manifest of the dataset that the run was trained on. ``manifest.languages`` has the language codes."""
+    """Manifest of the training dataset. ``manifest.languages`` has the language codes."""
     source: Tokenizer
     """Tokenizer of the source side."""
     target: Tokenizer
@@ -42,7 +42,7 @@ class TrainedModel:
         Args:
             run: run directory.
             epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
-            languages: codes of source and target; None: those that the dataset was prepared with.
+            languages: codes of source and target; None: the codes in the manifest.
 
         Raises:
             NotFoundError: if there are no such weights.
@@ -57,7 +57,7 @@ class TrainedModel:
         return cls(run, chosen, run.config(), manifest, source, target, read_checksum(run.weights_path(chosen)))
 
     def weights(self) -> Arrays:
-        """Return the weights by name, float32 each.
+        """Return the weights by name, float32.
 
         Raises:
             DataError: if the file is damaged.
@@ -66,45 +66,48 @@ class TrainedModel:
 
 
 class Exporter(abc.ABC):
-    """An export format: what it can carry, how it is written, and how its consumer translates with it."""
+    """An export format: it checks and writes a model, and translates with it by its consumer.
+
+    The consumer is the program that uses the export, such as CTranslate2.
+    """
 
     name: ClassVar[str]
     """Name of the format, as in ``nmt export --to``."""
     consumer: ClassVar[str]
-    """Program that uses the export, for messages and the model card, such as "CTranslate2"."""
+    """Name of the consumer in messages and the model card."""
     extra: ClassVar[str | None] = None
-    """Extra of nmt that installs the consumer; None where nothing more is needed."""
+    """Extra of nmt that installs the consumer; None if nmt itself does."""
     modules: ClassVar[tuple[str, ...]] = ()
     """Python modules of the consumer."""
     quantizations: ClassVar[tuple[str, ...]] = ("float32",)
-    """Number formats of the exported matrices."""
+    """Number formats in which the matrices can be exported."""
     default: ClassVar[str] = "float32"
-    """Number format unless another is asked for."""
+    """Number format by default."""
     settings: ClassVar[str] = "the export"
-    """What of the export has keys of section decoding, in words."""
+    """Part of the export that holds decoding settings, as the model card names it."""
 
     def __init__(self, quantization: str | None = None, *, with_map: bool = False) -> None:
-        """Take a number format (None: the default), and whether to write a map of ``nmt.export.vocabulary``."""
+        """Take a number format (None: the default), and whether to write a vocabulary map."""
         self.quantization = quantization or self.default
         self.with_map = with_map
 
-    def carried(self, decoding: DecodingConfig) -> dict[str, str]:
-        """Return the keys of section decoding that the export has, each with its name there."""
-        found = {name: key for name, key in KEYS.items() if decoding.search() in key.searches}
-        return {name: key.names[self.name] for name, key in found.items() if self.name in key.names}
+    def exported_keys(self, decoding: DecodingConfig) -> dict[str, str]:
+        """Return the keys of section decoding that the export holds, with their names in the consumer."""
+        keys = {name: key for name, key in KEYS.items() if decoding.search() in key.searches}
+        return {name: key.names[self.name] for name, key in keys.items() if self.name in key.names}
 
     @property
     def is_exact(self) -> bool:
-        """Whether greedy translations have to be those of the run; otherwise a loss of BLEU is bounded."""
+        """Whether greedy translations have to equal the run's. Otherwise the export may lose a little BLEU."""
         return self.quantization == "float32" and not self.with_map
 
     def positions(self, model: TrainedModel) -> int | None:
-        """Return the most tokens of a sentence that the export reads, bos and eos included; None: no limit."""
+        """Return the most tokens that a source sentence may have, bos and eos included; None: no limit."""
         return model.config.model.limits.source
 
     @abc.abstractmethod
     def check(self, model: TrainedModel) -> None:
-        """Refuse in words what the format cannot carry, before any work.
+        """Refuse a model that the format cannot hold, before any work.
 
         Raises:
             NmtError: names the part of the model, the rule of the format, and the remedy.
@@ -119,13 +122,13 @@ class Exporter(abc.ABC):
         """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
 
         The consumer runs in a process of its own, which ``nmt.export.process.call`` starts.
-        Each is at most as long as the section decoding allows (see ``nmt.decoding.lengths.max_lengths``).
+        The section decoding limits the length of a translation (see ``nmt.decoding.lengths.max_lengths``).
         """
 
     def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:
-        """Return the beams and the best translations of a beam search that the files hold; None: they hold none."""
+        """Return K and the best translations of the beam search in the files; None if they hold no beam search."""
         return None
 
     @abc.abstractmethod
     def usage(self, model: TrainedModel) -> str:
-        """Return how to use the export: paragraphs and code blocks in Markdown, for the model card."""
+        """Return instructions for users of the export, as paragraphs and code blocks in Markdown for the model card."""

@@ -1,4 +1,4 @@
-"""Export to CTranslate2: a Transformer as a model directory that CTranslate2 loads as is.
+"""Export to CTranslate2: a Transformer as a model directory that CTranslate2 loads without conversion.
 
 Shapes: D model, V vocabulary, L positions.
 """
@@ -21,9 +21,9 @@ from nmt.runs.directory import Run
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 SINUSOIDS = 2048
-"""Positions written for models with sinusoids. CTranslate2 reads no sentence past the table's end."""
+"""Number of positions written for models with sinusoids. CTranslate2 reads no longer sentence."""
 
-_SCRIPT = """With CTranslate2 and sentencepiece alone, whose models normalize text as in training:
+_SCRIPT = """With CTranslate2 and sentencepiece alone (the sentencepiece models normalize text as in training):
 
 ```python
 import ctranslate2, sentencepiece
@@ -31,7 +31,7 @@ import ctranslate2, sentencepiece
 translator = ctranslate2.Translator("FOLDER")
 source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", "target"))
 sentence = "SENTENCE"
-# Text in capitals is read in the case of training. nmt also reads headings, quotes and several sentences so.
+# Text in capitals is lowered for the model. nmt also adapts headings, quotes and lines with several sentences.
 tokens = source.encode(sentence.capitalize() if sentence.isupper() else sentence, out_type=str)
 [result] = translator.translate_batch([tokens], ARGUMENTS)
 translation = target.decode(result.hypotheses[0])
@@ -54,16 +54,16 @@ class CTranslate2Exporter(Exporter):
     )  # fmt: skip
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse architectures besides the Transformer, and Transformers with an ablated encoder."""
+        """Refuse architectures besides the Transformer, and Transformers with unsupported keys."""
         transformer_section(model, self.consumer)
 
     def positions(self, model: TrainedModel) -> int | None:
-        """Return the most tokens of a sentence that the export reads."""
+        """Return the most tokens that a source sentence may have; None: no limit."""
         section = transformer_section(model, self.consumer)
         return {"learned": section.max_positions, "sinusoidal": SINUSOIDS, "rotary": None}[section.positions]
 
     def write(self, model: TrainedModel, folder: Path) -> None:
-        """Write ``model.bin``, ``config.json``, the vocabularies and, if asked for, a vocabulary map."""
+        """Write ``model.bin``, ``config.json``, the vocabularies and, with ``with_map``, a vocabulary map."""
         process.call(self, save_model, str(model.run.folder), str(model.epoch), self.quantization, str(folder))
         if self.with_map:
             train = dataset_of_run(model.run.name, model.manifest).split("train")
@@ -73,11 +73,11 @@ class CTranslate2Exporter(Exporter):
             write_sentencepiece(model.source, model.target, folder)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
-        """Translate greedily with CTranslate2, in the number format of the export."""
+        """Return greedy translations by CTranslate2, in the number format of the export."""
         return process.call(self, translations_by_model, str(folder), str(model.run.folder), str(model.epoch), texts)
 
     def usage(self, model: TrainedModel) -> str:
-        """Return how to translate with nmt and with CTranslate2 alone."""
+        """Return instructions for translation with nmt, and with CTranslate2 alone."""
         decoding = model.config.decoding
         arguments = {"beam_size": 1, **decoding.arguments("ctranslate2", decoding.search())}
         script = _SCRIPT.replace("ARGUMENTS", ", ".join(f"{name}={value}" for name, value in arguments.items()))
@@ -85,14 +85,14 @@ class CTranslate2Exporter(Exporter):
             'With nmt:\n\n```console\nnmt translate --export FOLDER "SENTENCE"\n```\n\n'
             f"{script if has_sentencepiece(model.source, model.target) else ''}"
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
-            "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too. "
-            "The log-probability is that among the tokens that can be written, without pad and bos: a little larger "
-            "than the run's, by -log(1 - p(pad) - p(bos)) a token."
+            "penalty. nmt divides it by ((5 + length) / 6) to that power, and ranks the hypotheses of CTranslate2 by "
+            "this score too. The export never generates pad and bos, so its log-probabilities are a little larger than "
+            "the run's: by -log(1 - p(pad) - p(bos)) per token."
         )
 
 
 def save_model(run: str, epoch: str, quantization: str, folder: str) -> None:
-    """Write the files of a CTranslate2 model. ``ctranslate2.specs`` may load PyTorch."""
+    """Write the files of a CTranslate2 model. ``ctranslate2.specs`` may load PyTorch, so this runs in a process."""
     import ctranslate2  # noqa: PLC0415 - an extra
 
     model = TrainedModel.of(Run(Path(run)), epoch)
@@ -103,7 +103,7 @@ def save_model(run: str, epoch: str, quantization: str, folder: str) -> None:
 
 
 def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -> list[str]:
-    """Return greedy translations by a CTranslate2 model of a run, as ``nmt translate --export`` makes them."""
+    """Return greedy translations by a CTranslate2 model of a run, as ``nmt translate --export`` does."""
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
     model = TrainedModel.of(Run(Path(run)), epoch)
@@ -115,7 +115,7 @@ def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:
-    """Return the ``ctranslate2.specs.TransformerSpec`` of a model, filled."""
+    """Return the ``ctranslate2.specs.TransformerSpec`` of a model, with its weights."""
     weights = complete_weights(config, model, SINUSOIDS)
     head_dim = config.size_per_head if config.size_per_head * config.heads != config.d_model else None
     options: dict[str, Any] = {"pre_norm": config.norm_placement == "pre", "head_dim": head_dim}
@@ -125,18 +125,18 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
         options |= {"rotary_dim": config.size_per_head, "rotary_base": config.position_base}
         options["rotary_interleave"] = False  # pairs are channels i and i + d/2
     encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **options)
-    # 0 alignment heads: attention that is returned is the mean over the heads of the last layer, as ours.
+    # With 0 alignment heads CTranslate2 returns the mean attention over the heads of the last layer, as nmt does.
     decoder = specs.transformer_spec.TransformerDecoderSpec(
         config.decoder_layers, config.heads, alignment_heads=0, **options
     )
 
     def linear(spec: Any, *names: str) -> None:
-        """Set a linear layer, or several side by side as one: CTranslate2 has [outputs, inputs]."""
+        """Set a linear layer, or several joined into one. CTranslate2 has matrices [outputs, inputs]."""
         spec.weight = np.concatenate([weights[f"{name}/kernel"].T for name in names])
         spec.bias = np.concatenate([weights[f"{name}/bias"] for name in names])
 
     def norm(spec: Any, name: str) -> None:
-        # Copies: the norm that two sublayers share is written twice.
+        # The weights are copied, since a norm that two sublayers share is written twice.
         spec.gamma, spec.beta = (weights[f"{name}/{part}"].copy() for part in ("gamma", "beta"))
 
     def attention(spec: Any, layer: str, block: str, *parts: tuple[str, ...]) -> None:
@@ -152,7 +152,7 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
         spec.scale_embeddings = config.scale_embeddings
         if config.positions != "rotary":
             spec.position_encodings.encodings = weights[f"{side}_positions/matrix"]
-        elif hasattr(spec, "position_encodings"):  # the encoder's specification has it in any case
+        elif hasattr(spec, "position_encodings"):  # the encoder's specification always has it
             del spec.position_encodings
         if config.norm_placement == "pre":
             norm(spec.layer_norm, f"{stack}_norm")
@@ -165,7 +165,7 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
             linear(part.ffn.linear_1, f"{layer}/feed_forward/outer")
             norm(part.ffn.layer_norm, f"{layer}/feed_forward_sublayer/norm")
     linear(decoder.projection, "output_layer")
-    decoder.projection.bias[[PAD, BOS]] = NEVER  # search never generates them, so that every client does what ours does
+    decoder.projection.bias[[PAD, BOS]] = NEVER  # no client generates them, as in nmt's search
 
     spec = specs.TransformerSpec(encoder, decoder)
     source, target = unique_pieces(model.source, model.target)

@@ -1,4 +1,7 @@
-"""Export of a run: into a temporary folder, compared with our own translations, with a model card, then renamed."""
+"""Export of a run: its steps, and the model card.
+
+The export is written into a temporary folder, compared with nmt's own translations, and then renamed.
+"""
 
 import importlib
 import shutil
@@ -39,7 +42,7 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "saved-model": ("nmt.export.saved_model", "SavedModelExporter"),
     "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
 }
-"""Module and class of each format; a module is imported when its format is asked for."""
+"""Module and class of each format. A module is imported only when its format is used."""
 
 
 class Export(NamedTuple):
@@ -48,9 +51,9 @@ class Export(NamedTuple):
     folder: Path
     """Folder of the export."""
     comparison: Comparison
-    """Comparison with our own translations."""
+    """Comparison with nmt's own translations of the validation split."""
     bytes: int
-    """Size of all files."""
+    """Size of all files together."""
 
 
 def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = False) -> Exporter:
@@ -59,7 +62,7 @@ def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = 
     Args:
         to: name of the format.
         quantization: number format of the matrices; None: the format's default.
-        with_map: whether to write a vocabulary map, which ctranslate2 has.
+        with_map: whether to write a vocabulary map, which only ctranslate2 has.
 
     Raises:
         NmtError: for an unknown format or number format.
@@ -98,25 +101,26 @@ def export_run(
     """Export a run.
 
     Args:
-        run: the run. Its dataset must be in ``data/``, for the comparison.
+        run: the run. Its dataset must be in ``data/`` for the comparison.
         exporter: the format, from ``find_exporter``.
         epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
-        output: folder to write. Default: in ``exports/`` of the run directory, named by format and number format.
-        overwrite: replace an existing export.
+        output: folder to write. Default: a folder in ``exports/`` of the run, named by format and number format.
+        overwrite: whether to replace an existing export.
         licence: licence of the model, for its card.
-        languages: codes of source and target; None: those that the dataset was prepared with.
-        tolerance: differences that are accepted.
-        report: called with each step.
+        languages: codes of source and target; None: the codes in the manifest of the dataset.
+        tolerance: accepted differences from nmt's translations.
+        report: function that is called with the name of each step.
 
     Raises:
-        NmtError: for a model that the format cannot carry.
-        NotFoundError: if weights or dataset are missing.
-        ConflictError: if the folder exists, or is written meanwhile.
+        NmtError: for a model that the format cannot hold.
+        NotFoundError: if the weights or the dataset are missing.
+        ConflictError: if the folder exists, or another process writes it meanwhile.
         DataError: if the export translates differently. Nothing is written then.
     """
     model = TrainedModel.of(run, epoch, languages)
     exporter.check(model)
-    if (tag := model.config.decoding.tag) is not None and exporter.name != "ctranslate2":
+    tag = model.config.decoding.tag
+    if tag is not None and exporter.name != "ctranslate2":
         raise NmtError(
             f"Run {run.name!r} has decoding.tag: {tag}, which an export to {exporter.name} does not put before a "
             "sentence. Export with ",
@@ -155,10 +159,11 @@ def export_run(
         theirs = exporter.translate(model, temporary, sources)
         tolerance = tolerance or Tolerance()
         comparison = compare(exporter, sources, references, ours, theirs, tolerance)
-        few, right = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
-        if searched := exporter.translate_with_beams(model, temporary, few):
-            beams, theirs = searched
-            compare(exporter, few, right, translate_ourselves(model, few, beams), theirs, tolerance)
+        sources, references = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
+        beam_search = exporter.translate_with_beams(model, temporary, sources)
+        if beam_search:
+            beams, theirs = beam_search
+            compare(exporter, sources, references, translate_ourselves(model, sources, beams), theirs, tolerance)
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
         scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"])
@@ -168,10 +173,14 @@ def export_run(
 
 
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
-    """Add the run's configuration, manifest and tokenizers, and a description. Return the size of all else in bytes."""
+    """Add a description, and the run's configuration, manifest and tokenizers, to an export.
+
+    Returns:
+        Size of all files except the description, in bytes.
+    """
     (folder / RUN_FILES).mkdir()
-    further = [file for file in (model.run.origin_path, model.run.confidence_path) if file.is_file()]
-    for file in [model.run.config_path, *model.run.tokenizer_files, *further]:
+    optional_files = [file for file in (model.run.origin_path, model.run.confidence_path) if file.is_file()]
+    for file in [model.run.config_path, *model.run.tokenizer_files, *optional_files]:
         shutil.copyfile(file, folder / RUN_FILES / file.name)
     write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.to_json())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
@@ -192,12 +201,12 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
 def model_card(
     exporter: Exporter, model: TrainedModel, comparison: Comparison, test: Scores, licence: str | None
 ) -> str:
-    """Return a model card (Mitchell et al. 2019) in Markdown, with a header of YAML as model hubs read it.
+    """Return a model card (Mitchell et al. 2019) in Markdown, with a YAML header for model hubs.
 
     Args:
         exporter: the export format.
-        model: what was exported.
-        comparison: its comparison with our own translations of the validation split.
+        model: the exported model.
+        comparison: comparison of the export with nmt's translations of the validation split.
         test: scores of the export on the test split.
         licence: licence of the model; None: not stated.
     """
@@ -217,10 +226,10 @@ def model_card(
     facts = {
         "languages": pair,
         "architecture": model.config.model.description,
-        "weights": f"{count_weights(model.run):,}, of {epoch}",
-        "ids": f"{sizes['source']:,} source and {sizes['target']:,} target {model.source.unit}",
+        "weights": f"{count_weights(model.run):,} ({epoch})",
+        "vocabulary": f"{sizes['source']:,} source and {sizes['target']:,} target {model.source.unit}",
         "normalization of text": settings.normalization,
-        "longest sentence": "any" if most is None else f"{most:,} tokens, bos and eos included",
+        "longest sentence": "no limit" if most is None else f"{most:,} tokens, bos and eos included",
         "licence": licence or "not stated",
     }
     files = [
@@ -229,28 +238,28 @@ def model_card(
     ]
     validation = comparison.scores
     scores = [
-        (split, f"{found.sentences:,}", name, *(f"{found.systems[name][each].score:.1f}" for each in ("BLEU", "chrF2")))
-        for split, found, name in (
-            ("validation", validation, OURS), ("validation", validation, consumer), ("test", test, consumer)
-        )
-    ]  # fmt: skip
+        _score_row("validation", validation, OURS),
+        _score_row("validation", validation, consumer),
+        _score_row("test", test, consumer),
+    ]
+    equal = comparison.sentences - comparison.different
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---",
         f"# {pair}: run {model.run.name}",
-        f"A model of nmt {version()}, exported for {consumer} in {exporter.quantization}.",
+        f"A model trained with nmt {version()} and exported for {consumer} in {exporter.quantization}.",
         "## Model",
-        _table("what value", facts.items()),
+        _table("property value", facts.items()),
         *([f"Imported from {origin.source}, {origin.kind}, with these files:"] if origin else []),
         *([_table("file SHA-256", origin.files.items())] if origin else []),
         "## Training data",
         f"{model.manifest.splits['train'].pairs:,} sentence pairs of dataset {settings.dataset}, from these files:",
         _table("file bytes for SHA-256", files),
         "## Scores",
-        "Greedy search. Translations are detokenized, scores are sacrebleu's.",
+        "All translations come from greedy search and are detokenized. sacrebleu computes the scores.",
         _table("split sentences translated_by BLEU chrF", scores),
         "\n".join(f"- {name}: `{signature}`" for name, signature in validation.signatures.items()),
-        f"Of the {counted(comparison.sentences, 'validation sentence')}, {consumer} translates "
-        f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
+        f"{consumer} translates {equal:,} of {counted(comparison.sentences, 'validation sentence')} to the same text "
+        "as nmt in float32.",
         "## Use",
         exporter.usage(model),
         settings_of(exporter, model.config.decoding),
@@ -259,18 +268,24 @@ def model_card(
 
 
 def settings_of(exporter: Exporter, decoding: DecodingConfig) -> str:
-    """Return which keys of section decoding the export has, and which its consumer is not told."""
-    carried = exporter.carried(decoding)
-    has = [f"{key} as `{name}`" for key, name in carried.items()]
-    others = [f"{key} {value}" for key, value in decoding.model_dump().items() if key not in carried]
+    """Return a paragraph with the keys of section decoding that the export holds, and the keys that it lacks."""
+    names = exporter.exported_keys(decoding)
+    exported = [f"{key} as `{name}`" for key, name in names.items()]
+    missing = [f"{key} {value}" for key, value in decoding.model_dump().items() if key not in names]
     return (
-        f"Of section decoding of the run, {exporter.settings} has {', '.join(has) or 'nothing'}. {exporter.consumer} "
-        f"is not told {', '.join(others)}."
+        f"Decoding settings of the run in {exporter.settings}: {', '.join(exported) or 'none'}. {exporter.consumer} "
+        f"does not receive {', '.join(missing)}."
     )
 
 
+def _score_row(split: str, scores: Scores, system: str) -> list[str]:
+    """Return the row of a system in the table of scores: split, number of sentences, system, BLEU, chrF."""
+    metrics = scores.systems[system]
+    return [split, f"{scores.sentences:,}", system, *(f"{metrics[name].score:.1f}" for name in ("BLEU", "chrF2"))]
+
+
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
-    """Return a table of Markdown; the names of its columns are separated by spaces."""
+    """Return a table in Markdown. Spaces separate the names of its columns in ``head``; "_" stands for a space."""
     columns = [name.replace("_", " ") for name in head.split()]
     cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
     lines = [f"| {' | '.join(row)} |" for row in cells]

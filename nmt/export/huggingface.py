@@ -1,17 +1,18 @@
 """Export to transformers of Hugging Face: MarianMTModel for post-norm models, Pegasus for pre-norm models.
 
-Subwords are those of MarianTokenizer, which runs sentencepiece itself. Both classes are the Transformer of Vaswani et
-al. 2017 with these differences, each made up for:
+MarianTokenizer makes the subwords, since it runs sentencepiece itself. Both classes are the Transformer of Vaswani et
+al. 2017 with these differences, for which the export compensates:
 
-    residual stream     Their sinusoids have all sines first, ours alternate sine and cosine. The D channels are put
-                        into their order in every matrix, norm and bias that reads or writes the stream.
+    residual stream     Their sinusoids have all sines first, nmt's alternate sine and cosine. The export puts the D
+                        channels into their order in every matrix, norm and bias that reads or writes the stream.
     layer norm          Their epsilon is 1e-5. norm(x; epsilon) = norm(c x; 1e-5) with c = sqrt(1e-5 / epsilon), so
-                        the stream is c times ours: what writes it is multiplied by c, what reads it divided.
-    scores              Their divisor is sqrt(head size). Any other is a factor of the query matrix.
-    vocabularies        Pegasus has one size for both sides, and so has Marian in transformers 4. The smaller one is
-                        filled up with ids that are never generated.
+                        their stream is c times nmt's. Weights that write the stream are multiplied by c, and weights
+                        that read it are divided by c.
+    scores              Their divisor is sqrt(head size). For another divisor the query matrix gets a factor.
+    vocabularies        Pegasus has one size for both sides, and so has Marian in transformers 4. The smaller
+                        vocabulary is filled up with ids that are never generated.
 
-``weight_map`` has a row for each array: both names, what its axes are, and its scale.
+``weight_map`` has a row for each array, with both names, the kinds of its axes, and its scale.
 
 Shapes: D model, V vocabulary.
 """
@@ -40,11 +41,11 @@ from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK, Tokenizer
 
 EPSILON = 1e-5
-"""Epsilon of layer normalization in Marian and Pegasus, which no configuration changes."""
+"""Epsilon of layer normalization in Marian and Pegasus. No key of config.json changes it."""
 SINUSOIDS = 1024
-"""Positions written for models with sinusoids, as many as Marian has."""
+"""Number of positions written for models with sinusoids, as in Marian's own models."""
 MAX_LENGTH = 512
-"""Tokens of the longest translation that transformers generates unless told otherwise."""
+"""Most tokens of a translation by default, in ``generation_config.json``."""
 SPECIAL_IDS = {
     "pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS,
     "forced_eos_token_id": None,
@@ -75,7 +76,7 @@ class HuggingFaceExporter(Exporter):
     settings: ClassVar[str] = "`generation_config.json`"
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse all but Transformers on subwords, heads of another size and rotary positions."""
+        """Refuse other models than Transformers on subwords, head_size, rotary positions, and unsupported keys."""
         config = transformer_section(model, self.consumer)
         if config.heads * config.size_per_head != config.d_model:
             raise NmtError(
@@ -95,7 +96,7 @@ class HuggingFaceExporter(Exporter):
             check_normalization(tokenizer, self.consumer)
 
     def positions(self, model: TrainedModel) -> int:
-        """Return the most tokens of a sentence that the export reads or writes."""
+        """Return the most tokens of a sentence or translation, special ids included."""
         config = transformer_section(model, self.consumer)
         return config.max_positions if config.positions == "learned" else SINUSOIDS
 
@@ -106,7 +107,7 @@ class HuggingFaceExporter(Exporter):
         weights = exported_weights(config, complete_weights(config, model, positions), size)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         decoding = model.config.decoding
-        described = {
+        model_keys = {
             "architectures": [MODEL_CLASSES[config.norm_placement]], "model_type": MODEL_TYPES[config.norm_placement],
             "is_encoder_decoder": True, "dtype": "float32", "d_model": config.d_model,
             "encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers,
@@ -116,7 +117,7 @@ class HuggingFaceExporter(Exporter):
             "activation_dropout": config.feed_forward_dropout, "scale_embedding": config.scale_embeddings,
             "max_position_embeddings": positions, "use_cache": True,
         }  # fmt: skip
-        write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, size))
+        write_json(folder / "config.json", model_keys | SPECIAL_IDS | embedding_keys(config, size))
         search = {"suppress_tokens": [PAD, BOS], "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions)}
         search |= decoding.arguments(self.name, decoding.search())
         write_json(folder / "generation_config.json", SPECIAL_IDS | search)
@@ -131,15 +132,17 @@ class HuggingFaceExporter(Exporter):
         """Return how to use the export with transformers, and where its translations may differ."""
         config = transformer_section(model, self.consumer)
         lines = [
-            "`generate` has one limit for all sentences, `nmt translate` one for each.",
+            "`generate` has one length limit for a whole batch, `nmt translate` has a limit for each sentence.",
             "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`, nmt by "
-            "((5 + T) / 6)^`length_penalty`. The best translations of a beam can differ.",
-            "`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.",
+            "((5 + T) / 6)^`length_penalty`. So their best translations can differ.",
+            "`MarianTokenizer` reads text from `>>` to `<<` at the beginning of a sentence as a language code.",
         ]
         if config.norm_placement == "pre" and config.tie_embeddings != "all":
-            lines.append("Transformers 5 is needed: Pegasus of transformers 4 takes one embedding for both sides.")
+            lines.append("The model needs transformers 5: Pegasus of transformers 4 has one embedding for both sides.")
         else:
-            lines.append("`optimum-cli export onnx` of optimum-onnx 0.1, which needs transformers 4, makes it ONNX.")
+            lines.append(
+                "`optimum-cli export onnx` of optimum-onnx 0.1 converts the model to ONNX. It needs transformers 4."
+            )
         if config.norm_placement == "post" and not keeps_positions(config):
             lines.append(
                 "`save_pretrained` of `MarianMTModel` leaves out the positions. Copy both `embed_positions.weight` "
@@ -153,9 +156,9 @@ class HuggingFaceExporter(Exporter):
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """Return tokenizer and model of an export, as transformers loads them: float32, without dropout.
+    """Return tokenizer and model of an export, loaded by transformers in float32 and without dropout.
 
-    Only a process without TensorFlow may call it.
+    Only a process without TensorFlow may call this function.
     """
     import torch  # noqa: PLC0415 - an optional extra
     import transformers  # noqa: PLC0415 - an optional extra
@@ -167,30 +170,41 @@ def load(folder: Path) -> tuple[Any, Any]:
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of an export. Only a process without TensorFlow may call it."""
+    """Return the tokenizer of an export. Only a process without TensorFlow may call this function."""
     import transformers  # noqa: PLC0415 - an optional extra
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*sacremoses")  # which no export needs
+        warnings.filterwarnings("ignore", message=".*sacremoses")  # no export needs it
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def translations_by_transformers(folder: str, run: str, epoch: str, texts: list[str], positions: int) -> list[str]:
-    """Return greedy translations by the export of a run in a folder, of at most ``positions`` tokens each."""
+    """Return greedy translations by an export, at most ``positions`` tokens long.
+
+    Args:
+        folder: folder of the export.
+        run: folder of the run that was exported.
+        epoch: weights of the run that were exported.
+        texts: raw sentences.
+        positions: most tokens of a translation.
+    """
     tokenizer, consumer = load(Path(folder))
     return translations_of(tokenizer, consumer, TrainedModel.of(Run(Path(run)), epoch), texts, positions)
 
 
 def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:
-    """Return greedy translations by a tokenizer and a model of transformers, of at most ``positions`` tokens each."""
+    """Return greedy translations by a tokenizer and a model of transformers, at most ``positions`` tokens long.
+
+    ``max_lengths`` of the run limits the tokens of each translation too.
+    """
     encoded = [[id_ for id_ in ids if id_ not in (BOS, EOS)] for ids in tokenizer(texts)["input_ids"]]
     translations = [""] * len(texts)
     for batch in length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size):
         inputs = tokenizer([texts[index] for index in batch], padding=True, return_tensors="pt")
         lengths = np.asarray(inputs["attention_mask"]).sum(axis=1)
         limits = np.minimum(max_lengths(model.config, lengths), positions).tolist()
-        found = consumer.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=max(limits))
-        for index, row, limit in zip(batch, found.tolist(), limits, strict=True):
+        outputs = consumer.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=max(limits))
+        for index, row, limit in zip(batch, outputs.tolist(), limits, strict=True):
             translations[index] = tokenizer.decode(row[1 : 1 + limit], skip_special_tokens=True)
     return translations
 
@@ -199,22 +213,27 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
     """Write the files of a MarianTokenizer.
 
     Args:
-        source: tokenizer of the source side, as ``has_sentencepiece`` asks.
-        target: tokenizer of the target side.
+        source: tokenizer of the source side, for which ``has_sentencepiece`` is true.
+        target: tokenizer of the target side, for which it is true too.
         folder: folder of the export.
         bos: whether the encoder reads bos before a sentence.
-        max_length: tokens of the longest sentence that the model reads, special ids included.
+        max_length: most tokens of a sentence that the model reads, special ids included.
     """
     write_sentencepiece(source, target, folder)
     pieces = unique_pieces(source, target)
-    special, ids = pieces[0], [{piece: id_ for id_, piece in enumerate(side)} for side in pieces]
-    write_json(folder / "vocab.json", ids[0])
-    if ids[0] != ids[1]:
-        write_json(folder / "target_vocab.json", ids[1])
+    source_ids, target_ids = ({piece: id_ for id_, piece in enumerate(side)} for side in pieces)
+    is_separate = source_ids != target_ids
+    write_json(folder / "vocab.json", source_ids)
+    if is_separate:
+        write_json(folder / "target_vocab.json", target_ids)
+    special = pieces[0]
     settings = {
-        **{f"{name}_token": special[id_] for name, id_ in (("pad", PAD), ("bos", BOS), ("eos", EOS), ("unk", UNK))},
+        "pad_token": special[PAD],
+        "bos_token": special[BOS],
+        "eos_token": special[EOS],
+        "unk_token": special[UNK],
         "tokenizer_class": "MarianTokenizer",
-        "separate_vocabs": ids[0] != ids[1],
+        "separate_vocabs": is_separate,
         "sp_model_kwargs": {"add_bos": True} if bos else {},  # MarianTokenizer adds eos alone
         "model_max_length": max_length,
         "model_input_names": ["input_ids", "attention_mask"],
@@ -225,47 +244,51 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
 
 
 def keeps_positions(config: TransformerConfig) -> bool:
-    """Return whether the positions of the export are the sinusoids that its class computes by itself.
+    """Return whether the export keeps sinusoids unscaled, as its class computes them.
 
-    MarianMTModel reads positions from the file and never saves them again. A copy that transformers saves keeps its
-    meaning only with the class's own sinusoids, so these stay as they are where epsilon is small. Words and positions
-    then have c = 1, and the first norm of either side differs from ours by a factor of at most 1 + 5e-6 / variance.
+    MarianMTModel reads positions from the file, but never saves them again. A copy that transformers saves therefore
+    works only with the class's own sinusoids, so the export keeps these where epsilon is small. Then c is 1 for words
+    and positions, and the first norm of each stack differs from nmt's by a factor of at most 1 + 5e-6 / variance.
     """
-    theirs = config.positions == "sinusoidal" and config.position_base == BASE
-    return config.norm_placement == "post" and theirs and config.layer_norm_epsilon <= 2 * EPSILON
+    has_their_sinusoids = config.positions == "sinusoidal" and config.position_base == BASE
+    return config.norm_placement == "post" and has_their_sinusoids and config.layer_norm_epsilon <= 2 * EPSILON
 
 
 class Row(NamedTuple):
-    """An array of the model, here and there. Kernels of linear layers are transposed there."""
+    """An array of the model in nmt and in transformers, which transposes the kernels of linear layers."""
 
-    ours: str
-    theirs: str
+    name: str
+    """Name in nmt."""
+    hf_name: str
+    """Name in transformers."""
     axes: tuple[str, ...]
-    """What each of our axes is: "stream", channels of the residual stream; "ids"; "", any other, which is the same here
-    and there."""
+    """Kind of each axis in nmt: "stream" for channels of the residual stream, "ids" for ids, "" for an axis that is the
+    same in both."""
     scale: float
-    """Their values by ours."""
+    """Factor from the values in nmt to the values in transformers."""
 
 
 def weight_map(config: TransformerConfig) -> list[Row]:
-    """Return the rows of all arrays but ``final_logits_bias``."""
+    """Return the rows of all arrays except ``final_logits_bias``."""
     pre, shared = config.norm_placement == "pre", config.tie_embeddings == "all"
     scale = math.sqrt(EPSILON / config.layer_norm_epsilon)  # c of the residual stream
     words = 1.0 if keeps_positions(config) else scale  # c of words and positions
     rows: list[Row] = []
 
-    def linear(ours: str, theirs: str, inner: str, reads: float = 0, writes: float = 0, factor: float = 1) -> None:
-        """Add a layer from the stream at a scale to an inner width, or (``writes``) from there to the stream."""
-        rows.append(
-            Row(f"{ours}/kernel", f"{theirs}.weight", ("stream", inner), factor / reads) if reads
-            else Row(f"{ours}/kernel", f"{theirs}.weight", (inner, "stream"), writes)
-        )  # fmt: skip
-        rows.append(Row(f"{ours}/bias", f"{theirs}.bias", (inner if reads else "stream",), writes or factor))
+    def read_stream(name: str, hf_name: str, scale: float, factor: float = 1) -> None:
+        """Add a linear layer whose input is the stream at a scale, and whose output is multiplied by a factor."""
+        rows.append(Row(f"{name}/kernel", f"{hf_name}.weight", ("stream", ""), factor / scale))
+        rows.append(Row(f"{name}/bias", f"{hf_name}.bias", ("",), factor))
 
-    def norm(ours: str, theirs: str, scale: float) -> None:
-        """Add a norm whose output has a scale."""
-        rows.append(Row(f"{ours}/gamma", f"{theirs}.weight", ("stream",), scale))
-        rows.append(Row(f"{ours}/beta", f"{theirs}.bias", ("stream",), scale))
+    def write_stream(name: str, hf_name: str, scale: float) -> None:
+        """Add a linear layer whose output is the stream at a scale."""
+        rows.append(Row(f"{name}/kernel", f"{hf_name}.weight", ("", "stream"), scale))
+        rows.append(Row(f"{name}/bias", f"{hf_name}.bias", ("stream",), scale))
+
+    def norm(name: str, hf_name: str, scale: float) -> None:
+        """Add a norm whose output is the stream at a scale."""
+        rows.append(Row(f"{name}/gamma", f"{hf_name}.weight", ("stream",), scale))
+        rows.append(Row(f"{name}/beta", f"{hf_name}.bias", ("stream",), scale))
 
     if shared or pre:
         rows.append(Row("source_embedding/matrix", "model.shared.weight", ("ids", "stream"), words))
@@ -275,24 +298,25 @@ def weight_map(config: TransformerConfig) -> list[Row]:
         if not shared:
             rows.append(Row(f"{side}_embedding/matrix", f"model.{stack}.embed_tokens.weight", ("ids", "stream"), words))
         rows.append(Row(f"{side}_positions/matrix", f"model.{stack}.embed_positions.weight", ("", "stream"), words))
-        # An output layer tied to the words, which are scaled, takes the scale back in the last norm.
+        # An output layer that is tied to the scaled word vectors needs the inverse scale in the last norm.
         last = 1 / words if stack == "decoder" and config.tie_embeddings != "none" else 1.0
-        given = words
+        stream = words  # scale of the residual stream before the next block
         for number in range(1, layers + 1):
-            ours, theirs = f"{stack}_{number}", f"model.{stack}.layers.{number - 1}"
-            for block, name in zip(BLOCKS[stack], ("self_attn", "encoder_attn"), strict=False):
-                reads = 1.0 if pre else given
-                memory = 1.0 if name == "encoder_attn" else reads
-                linear(f"{ours}/{block}/query", f"{theirs}.{name}.q_proj", "", reads, factor=_query(config))
-                linear(f"{ours}/{block}/key", f"{theirs}.{name}.k_proj", "", memory)
-                linear(f"{ours}/{block}/value", f"{theirs}.{name}.v_proj", "", memory)
-                linear(f"{ours}/{block}/output", f"{theirs}.{name}.out_proj", "", writes=given)
-                norm(f"{ours}/{block}_sublayer/norm", f"{theirs}.{name}_layer_norm", 1.0 if pre else scale)
-                given = scale
-            linear(f"{ours}/feed_forward/inner", f"{theirs}.fc1", "", 1.0 if pre else scale)
-            linear(f"{ours}/feed_forward/outer", f"{theirs}.fc2", "", writes=scale)
+            layer, hf_layer = f"{stack}_{number}", f"model.{stack}.layers.{number - 1}"
+            for attention, hf_attention in zip(BLOCKS[stack], ("self_attn", "encoder_attn"), strict=False):
+                block, hf_block = f"{layer}/{attention}", f"{hf_layer}.{hf_attention}"
+                queries = 1.0 if pre else stream
+                memory = 1.0 if hf_attention == "encoder_attn" else queries
+                read_stream(f"{block}/query", f"{hf_block}.q_proj", queries, _query_factor(config))
+                read_stream(f"{block}/key", f"{hf_block}.k_proj", memory)
+                read_stream(f"{block}/value", f"{hf_block}.v_proj", memory)
+                write_stream(f"{block}/output", f"{hf_block}.out_proj", stream)
+                norm(f"{block}_sublayer/norm", f"{hf_block}_layer_norm", 1.0 if pre else scale)
+                stream = scale
+            read_stream(f"{layer}/feed_forward/inner", f"{hf_layer}.fc1", 1.0 if pre else scale)
+            write_stream(f"{layer}/feed_forward/outer", f"{hf_layer}.fc2", scale)
             normed = 1.0 if pre else last if number == layers else scale
-            norm(f"{ours}/feed_forward_sublayer/norm", f"{theirs}.final_layer_norm", normed)
+            norm(f"{layer}/feed_forward_sublayer/norm", f"{hf_layer}.final_layer_norm", normed)
         if pre:
             norm(f"{stack}_norm", f"model.{stack}.layer_norm", last)
     if config.tie_embeddings == "none":
@@ -304,9 +328,10 @@ def weight_map(config: TransformerConfig) -> list[Row]:
 
 def exported_weights(config: TransformerConfig, arrays: Arrays, size: int) -> Arrays:
     """Return the arrays of ``complete_weights`` by the names of transformers, float32; V of both sides is ``size``."""
-    found = {row.theirs: _converted(row, arrays[row.ours], config, size) for row in weight_map(config)}
+    weights = {row.hf_name: _exported_array(row, arrays[row.name], config, size) for row in weight_map(config)}
     bias = arrays["output_layer/bias"]
-    return found | {"final_logits_bias": np.pad(bias, (0, size - len(bias)), constant_values=NEVER)[np.newaxis]}
+    weights["final_logits_bias"] = np.pad(bias, (0, size - len(bias)), constant_values=NEVER)[np.newaxis]
+    return weights
 
 
 def embedding_keys(config: TransformerConfig, size: int) -> dict[str, Any]:
@@ -321,18 +346,19 @@ def _ties_output(config: TransformerConfig) -> bool:
     return config.tie_embeddings == "all" or (config.norm_placement == "post" and config.tie_embeddings == "output")
 
 
-def _query(config: TransformerConfig) -> float:
-    """Return the factor of queries, whose scores have the divisor sqrt(D) there with attention_scale: projection."""
+def _query_factor(config: TransformerConfig) -> float:
+    """Return the factor of the query matrix: with attention_scale: projection, nmt divides scores by sqrt(D)."""
     return 1.0 if config.attention_scale == "head" else 1 / math.sqrt(config.heads)
 
 
-def _converted(row: Row, array: np.ndarray, config: TransformerConfig, size: int) -> np.ndarray:
+def _exported_array(row: Row, array: np.ndarray, config: TransformerConfig, size: int) -> np.ndarray:
+    """Return an array of nmt as transformers has it. Ids that a side lacks get zeros."""
     array, width = row.scale * array, config.d_model
     for axis, kind in enumerate(row.axes):
         if kind == "stream":
             array = array.take([*range(0, width, 2), *range(1, width, 2)], axis)
-        elif kind:  # zeros for ids that one side lacks
-            array = np.pad(
-                array, [(0, size - length if number == axis else 0) for number, length in enumerate(array.shape)]
-            )
-    return np.ascontiguousarray(array.T if row.ours.endswith("/kernel") else array, np.float32)
+        elif kind == "ids":
+            padding = [(0, 0)] * array.ndim
+            padding[axis] = (0, size - array.shape[axis])
+            array = np.pad(array, padding)
+    return np.ascontiguousarray(array.T if row.name.endswith("/kernel") else array, np.float32)

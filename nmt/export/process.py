@@ -1,7 +1,7 @@
-"""Calls in a process of their own: consumers of exports run there, without TensorFlow.
+"""Function calls in a separate process without TensorFlow, in which the consumers of exports run.
 
-PyTorch brings triton, and a process that holds triton and TensorFlow may end in a segmentation fault. So no consumer is
-imported beside TensorFlow, and a consumer that crashes becomes a message.
+PyTorch loads triton, and a process with both triton and TensorFlow may end in a segmentation fault. So no consumer is
+imported next to TensorFlow. If a consumer crashes, nmt reports it in a message.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from nmt.storage.json_file import parse_json
 MOST_SECONDS = 2 * 60 * 60
 """Time limit of a call. Translating 2,000 sentences takes minutes."""
 SHOWN = 300
-"""Characters of the consumer's own error in a message."""
+"""Number of characters of the consumer's own error that a message shows."""
 PACKAGES = Path(__file__).resolve().parents[2]
-"""Folder that the package nmt was imported from."""
+"""Folder from which the package nmt was imported."""
 _ANSWER = "from nmt.export.process import answer; answer()"
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -35,20 +35,20 @@ Consumer = Exporter | type[Exporter]
 
 
 def call(
-    consumer: Consumer, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
+    consumer: Consumer, function: Callable[Arguments, Result], *arguments: Arguments.args, **keywords: Arguments.kwargs
 ) -> Result:
     """Call a function of a module in a process without TensorFlow, and return its result.
 
     Args:
         consumer: exporter whose consumer the function uses.
-        function: function of a module, whose arguments and result are JSON.
-        arguments, named: its arguments.
+        function: function of a module. Its arguments and its result are JSON values.
+        arguments, keywords: arguments of the function.
 
     Raises:
-        NmtError: that the function raises.
+        NmtError: if the function raises it.
         DataError: if the process crashes, fails otherwise, or exceeds ``MOST_SECONDS``.
     """
-    request = [function.__module__, function.__qualname__, arguments, named]
+    request = [function.__module__, function.__qualname__, arguments, keywords]
     outcome = run_python(consumer, ["-P", "-c", _ANSWER], request)
     if "error" in outcome:
         kind: type[NmtError] = getattr(errors, outcome["error"])
@@ -58,65 +58,67 @@ def call(
 
 
 def answer() -> None:
-    """Serve a call: the body of the process. The request comes from standard input, the outcome goes to a file."""
+    """Answer a call in the new process: read the request from standard input, and write the outcome to a file."""
     for name in ("tensorflow", "keras"):
-        sys.modules[name] = None  # type: ignore[assignment] # importing it fails
-    module, name, arguments, named = json.load(sys.stdin)
+        sys.modules[name] = None  # type: ignore[assignment] # an import of it fails
+    module, name, arguments, keywords = json.load(sys.stdin)
     try:
-        outcome = {"result": getattr(importlib.import_module(module), name)(*arguments, **named)}
+        outcome = {"result": getattr(importlib.import_module(module), name)(*arguments, **keywords)}
     except NmtError as error:
         outcome = {"error": type(error).__name__, "message": str(error)}
     Path(sys.argv[1]).write_text(json.dumps(outcome), encoding="utf-8")
 
 
 def run_python(consumer: Consumer, options: list[str], request: Any, seconds: float = MOST_SECONDS) -> Any:
-    """Run Python with options such as ``-c CODE``, and return the JSON that it writes to the file ``sys.argv[1]``.
+    """Run Python with options such as ``-c CODE``. Return the JSON value that it writes to the file ``sys.argv[1]``.
 
     Args:
         consumer: exporter whose consumer runs in the process, for messages.
         options: command line of Python.
-        request: JSON value for its standard input.
+        request: JSON value for the standard input of the process.
         seconds: time limit.
 
     Raises:
-        DataError: if the process crashes, fails otherwise, or exceeds its time.
+        DataError: if the process crashes, fails otherwise, or exceeds its time limit.
     """
-    found = os.environ.get("PYTHONPATH")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGES), *([found] if found else [])])}
+    folders = [str(PACKAGES), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
     with scratch_folder() as folder:
         file = folder / "answer.json"
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [sys.executable, *options, str(file)], input=json.dumps(request), env=environment, timeout=seconds,
                 capture_output=True, text=True, encoding="utf-8", errors="replace", check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise _failure(consumer, f"its process gave no answer within {seconds:,.0f} seconds") from None
-        if done.returncode < 0:
-            raise _failure(consumer, f"its process was ended by {_signal(-done.returncode)}", done.stderr)
-        if done.returncode > 0 or not file.is_file():
-            raise _failure(consumer, f"its process ended with exit code {done.returncode}", done.stderr)
+        code, errors_output = completed.returncode, completed.stderr
+        if code < 0:
+            raise _failure(consumer, f"its process was ended by {_signal_name(-code)}", errors_output)
+        if code > 0 or not file.is_file():
+            raise _failure(consumer, f"its process ended with exit code {code}", errors_output)
         try:
             return parse_json(file.read_bytes())
         except ValueError as error:
-            raise _failure(consumer, f"its process gave an answer that is not JSON: {error}", done.stderr) from None
+            problem = f"its process gave an answer that is not JSON: {error}"
+            raise _failure(consumer, problem, errors_output) from None
 
 
-def _signal(number: int) -> str:
+def _signal_name(number: int) -> str:
     with contextlib.suppress(ValueError):
         return f"signal {signal.Signals(number).name} ({signal.strsignal(number)})"
     return f"signal {number}"
 
 
-def _failure(consumer: Consumer, problem: str, written: str = "") -> DataError:
-    """Return the error that a consumer cannot be used.
+def _failure(consumer: Consumer, problem: str, errors_output: str = "") -> DataError:
+    """Return the error for a consumer that failed.
 
     Args:
         consumer: exporter of the consumer.
-        problem: what happened to its process.
-        written: standard error of the process.
+        problem: clause that says what happened to the process.
+        errors_output: standard error of the process.
     """
-    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    lines = [line.strip() for line in errors_output.splitlines() if line.strip()]
     last = f": {lines[-1][-SHOWN:]}" if lines else ""
     versions = [f"{module} {_version(module)}" for module in consumer.modules]
     packages = f" Its packages are {' and '.join(versions)}." if versions else ""

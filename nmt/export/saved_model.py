@@ -1,7 +1,7 @@
 """Export format ``saved-model``: a TensorFlow SavedModel, for TensorFlow and TensorFlow Serving without nmt.
 
-The folder ``1`` holds version 1 of the model as TensorFlow Serving expects it, with search from ids to ids in
-TensorFlow's own operations.
+The folder ``1`` holds version 1 of the model, as TensorFlow Serving expects. The model has search built in, so it
+translates from ids to ids.
 
 Shapes: B sentences, S source ids, T target ids, K beams.
 """
@@ -25,12 +25,13 @@ from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK
 
 VERSION = "1"
-"""Folder of the model, which TensorFlow Serving takes for its version."""
+"""Name of the folder of the model. TensorFlow Serving reads it as the version of the model."""
 DEFAULT_BEAMS = 5
-"""K of the signature with beam search, for a run that is configured for greedy search."""
+"""Number of beams K of the signature ``beam`` if the run is configured for greedy search."""
 Outputs = dict[str, tf.Tensor]
+"""Outputs of a signature by name."""
 
-# Translates batches with TensorFlow alone, without nmt and PyTorch, for ``nmt.export.process.run_python``.
+# This code for ``nmt.export.process.run_python`` translates batches with TensorFlow alone, without nmt and PyTorch.
 _TRANSLATE = """
 import json, sys
 import tensorflow as tf
@@ -40,7 +41,7 @@ translate = tf.saved_model.load(folder).signatures[signature]
 padded = [tf.ragged.constant(batch, tf.int32, ragged_rank=1).to_tensor() for batch in batches]
 try:
     results = [translate(source_ids=ids)["target_ids"].numpy().tolist() for ids in padded]
-except tf.errors.OpError as error:  # its last line names a node only
+except tf.errors.OpError as error:  # the last line of the message only names a node
     sys.exit(" ".join(error.message.split()))
 if {"nmt", "torch"} & sys.modules.keys():
     sys.exit("nmt or torch was imported.")
@@ -54,14 +55,14 @@ import sentencepiece, tensorflow as tf
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{side}.spm") for side in ("source", "target"))
 translate = tf.saved_model.load("1").signatures["greedy"]
 rows = tf.ragged.constant([source.encode(line.rstrip("\\n")) for line in sys.stdin], tf.int32, ragged_rank=1)
-found = translate(source_ids=rows.to_tensor())
-for ids, length in zip(found["target_ids"].numpy().tolist(), found["target_lengths"].numpy()):
+outputs = translate(source_ids=rows.to_tensor())
+for ids, length in zip(outputs["target_ids"].numpy().tolist(), outputs["target_lengths"].numpy()):
     print(target.decode(ids[:length]))
 ```"""
 
 
 class SavedModelExporter(Exporter):
-    """SavedModel with greedy and beam search, from ids to ids."""
+    """A SavedModel with greedy search and beam search from ids to ids."""
 
     name: ClassVar[str] = "saved-model"
     consumer: ClassVar[str] = "TensorFlow"
@@ -69,10 +70,10 @@ class SavedModelExporter(Exporter):
     settings: ClassVar[str] = "the SavedModel"
 
     def check(self, model: TrainedModel) -> None:
-        """Accept every model: a traced function holds any architecture, and ids stand for any tokenizer."""
+        """Accept every model: SavedModel holds any architecture, and ids work with any tokenizer."""
 
     def write(self, model: TrainedModel, folder: Path) -> None:
-        """Write the SavedModel, and sentencepiece models where they can normalize text.
+        """Write the SavedModel, and sentencepiece models if they can normalize text as the run does.
 
         Raises:
             DataError: if the weights are damaged.
@@ -81,11 +82,11 @@ class SavedModelExporter(Exporter):
         set_weights(network, model.weights())
         module = TranslationModule(network, model.config, model.source.size)
         ids = tf.TensorSpec([None, None], tf.int32, name="source_ids")
-        # Nothing in it is for autograph to convert.
+        # The functions have no Python control flow on tensors, so autograph has nothing to convert.
         greedy, beam = (
             tf.function(search, input_signature=[ids], autograph=False) for search in (module.greedy, module.beam)
         )
-        # The gradients that layers define themselves are of no use in translation.
+        # Translation does not need the custom gradients of layers.
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False, save_debug_info=False)
         signatures = {"serving_default": greedy, "greedy": greedy, "beam": beam}
         tf.saved_model.save(module, str(folder / VERSION), signatures=signatures, options=options)
@@ -93,7 +94,7 @@ class SavedModelExporter(Exporter):
             write_sentencepiece(model.source, model.target, folder)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
-        """Return greedy translations, by TensorFlow in another process that does not import nmt.
+        """Return greedy translations by TensorFlow, in a process that does not import nmt.
 
         Raises:
             DataError: for a sentence longer than the model reads, and if TensorFlow cannot use the files.
@@ -101,34 +102,35 @@ class SavedModelExporter(Exporter):
         return _translations(model, folder, texts, "greedy")
 
     def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]]:
-        """Return K and the best translations of the signature with beam search."""
+        """Return K and the best translations of the signature ``beam``."""
         return beams_of(model.config.decoding), _translations(model, folder, texts, "beam")
 
-    def carried(self, decoding: DecodingConfig) -> dict[str, str]:
-        """Return those of beam search too, which every export has."""
-        return super().carried(decoding.model_copy(update={"beam_size": beams_of(decoding)}))
+    def exported_keys(self, decoding: DecodingConfig) -> dict[str, str]:
+        """Return the keys of beam search, which every SavedModel has."""
+        return super().exported_keys(decoding.model_copy(update={"beam_size": beams_of(decoding)}))
 
     def usage(self, model: TrainedModel) -> str:
-        """Return the signatures, a script with TensorFlow alone, and a request to TensorFlow Serving."""
-        name = model.run.name
+        """Return a table of the signatures, a script with TensorFlow alone, and a request to TensorFlow Serving."""
+        name, beams = model.run.name, beams_of(model.config.decoding)
         ids = (
-            "Ids are those of the sentencepiece models beside the folder, which normalize text as in training. This "
-            f"translates the lines of its standard input:\n\n{_SCRIPT}"
+            "The sentencepiece models `source.spm` and `target.spm` convert text to ids and back. They normalize text "
+            f"as in training. This script translates the lines of its standard input:\n\n{_SCRIPT}"
             if has_sentencepiece(model.source, model.target)
-            else f"Ids are those of the tokenizers in `run`, after the normalization of text: of a word or character, "
-            f"{FIRST_WORD} + its place in `words`, {UNK} if it is unknown; of a subword, that of sentencepiece."
+            else "The tokenizers in `run` define the ids. Normalize text first. The id of a word or character is "
+            f"{FIRST_WORD} plus its index in `words`, or {UNK} if it is unknown. The id of a subword is its id in the "
+            "sentencepiece model."
         )
         request = json.dumps({"signature_name": "beam", "inputs": {"source_ids": [[6, 5, 4], [4, 0, 0]]}})
         return (
             "The folder `1` is a TensorFlow SavedModel in float32, which TensorFlow loads without nmt. It takes "
             f"`source_ids` int32 [B, S], padded with {PAD}, with or without bos ({BOS}) and eos ({EOS}).\n\n"
             "| signature | search | outputs |\n|---|---|---|\n"
-            f"| `greedy`, `serving_default` | greedy | {_outputs('B')} |\n"
-            f"| `beam` | {beams_of(model.config.decoding)} beams, the best hypothesis first | {_outputs('B, K')} |\n\n"
-            f"Target lengths count the ids before eos ({EOS}); {PAD} fills the rest. Scores are natural "
-            "log-probabilities with penalties (Wu et al. 2016, equation 14), -infinity in a place without a "
-            "hypothesis. A translation has at most `max_length_ratio` N + `max_length_extra` ids, N those of the "
-            f"sentence with eos{' and bos' if model.config.model.reads_bos else ''}.\n\n"
+            f"| `greedy`, `serving_default` | greedy | {_describe_outputs('B')} |\n"
+            f"| `beam` | {beams} beams, the best hypothesis first | {_describe_outputs('B, K')} |\n\n"
+            f"`target_lengths` counts the ids before eos ({EOS}), and the id {PAD} fills the rest of a row. `scores` "
+            "has natural log-probabilities with penalties (Wu et al. 2016, equation 14), or -infinity for a missing "
+            "hypothesis. The translation of a sentence has at most `max_length_ratio` N + `max_length_extra` ids. "
+            f"N is the length of the sentence with eos{' and bos' if model.config.model.reads_bos else ''}.\n\n"
             f"{ids}\n\nTensorFlow Serving takes this folder as the base path of the model:\n\n"
             f'```console\ndocker run --rm -p 8501:8501 -v "$PWD:/models/{name}" -e MODEL_NAME={name} '
             f"tensorflow/serving\ncurl http://localhost:8501/v1/models/{name}:predict -d '{request}'\n```"
@@ -136,12 +138,12 @@ class SavedModelExporter(Exporter):
 
 
 class TranslationModule(tf.Module):
-    """Weights of a model, and the functions that translate with them."""
+    """Module that a SavedModel is written from: the weights of a model, and the functions that translate with them."""
 
     def __init__(self, model: Seq2SeqModel, config: Config, vocabulary: int) -> None:
         """Take a model with trained weights, the configuration of its run, and the number of source ids."""
         super().__init__(name="translation")
-        # Variables without their Keras layers: loading then needs no Keras.
+        # The module holds variables without their Keras layers, so that loading needs no Keras.
         self.weights = {weight_name(weight): weight.value for weight in model.weights}
         self._config, self._vocabulary = config, vocabulary
         engine = TensorFlowEngine(model, config)
@@ -151,27 +153,28 @@ class TranslationModule(tf.Module):
         }
 
     def greedy(self, source_ids: tf.Tensor) -> Outputs:
-        """Greedy search: ids int32 [B, S] -> ids [B, T], lengths [B], scores [B]."""
+        """Return the outputs of greedy search: ids int32 [B, S] -> ids [B, T], lengths [B], scores [B]."""
         return {name: part[:, 0] for name, part in self._search(source_ids, 1).items()}
 
     def beam(self, source_ids: tf.Tensor) -> Outputs:
-        """Beam search: ids int32 [B, S] -> ids [B, K, T], lengths [B, K], scores [B, K]."""
+        """Return the outputs of beam search: ids int32 [B, S] -> ids [B, K, T], lengths [B, K], scores [B, K]."""
         return self._search(source_ids, beams_of(self._config.decoding))
 
     def _search(self, source_ids: tf.Tensor, beams: int) -> Outputs:
         sentences = self._sentences(source_ids)
-        # The search takes no batch of 0 sentences; it skips an empty sentence.
+        # Search needs at least one sentence, so an empty sentence is added, which search skips.
         sentences = tf.concat([sentences, tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0])], axis=0)
         limits = _max_lengths(self._config, sentences)
         special = tf.ones([sentences.nrows(), 1], tf.int32)
         first = [special * BOS] if self._config.model.reads_bos else []
         rows = tf.concat([*first, sentences, special * EOS], axis=1).to_tensor(PAD)
         options = SearchOptions(n_best=beams, scored=True)
-        found = self._engines[beams].search_tensors(options, False, rows, limits, rows[:, :0], tf.zeros([0, 0]))
-        return _results(found, tf.equal(limits, 0))
+        engine = self._engines[beams]
+        hypotheses = engine.search_tensors(options, False, rows, limits, rows[:, :0], tf.zeros([0, 0]))
+        return _outputs_of(hypotheses, tf.equal(limits, 0))
 
     def _sentences(self, source_ids: tf.Tensor) -> tf.RaggedTensor:
-        """Ids int32 [B, S], with or without bos and eos -> ids without them and without padding, ragged [B, S']."""
+        """Return ids without special ids: int32 [B, S], padded -> ragged [B, S'], without pad, bos and eos."""
         with tf.control_dependencies([
             tf.debugging.assert_non_negative(source_ids, "An id is negative."),
             tf.debugging.assert_less(source_ids, self._vocabulary, "An id is past the end of the source vocabulary."),
@@ -189,41 +192,48 @@ class TranslationModule(tf.Module):
 
 
 def beams_of(decoding: DecodingConfig) -> int:
-    """Return K, the number of beams of the signature with beam search."""
+    """Return K, the number of beams of the signature ``beam``."""
     return decoding.beam_size if decoding.beam_size > 1 else DEFAULT_BEAMS
 
 
 def _max_lengths(config: Config, sentences: tf.RaggedTensor) -> tf.Tensor:
-    """Ids without bos and eos, ragged int32 [B, S'] -> most ids of each translation, 0 for no ids: int32 [B]."""
+    """Return the most ids of each translation, int32 [B], for ids without bos and eos, ragged [B, S']; 0 for no ids."""
     settings, limit = config.decoding, config.model.limits.target
     lengths = sentences.row_lengths()
-    # In float64, as ``nmt.decoding.lengths.max_lengths``: a ratio such as 1.1 rounds differently in float32.
-    read = tf.cast(lengths + 1 + int(config.model.reads_bos), tf.float64)
-    limits = tf.cast(tf.constant(settings.max_length_ratio, tf.float64) * read, tf.int32) + settings.max_length_extra
+    # ``nmt.decoding.lengths.max_lengths`` uses float64 too. A ratio such as 1.1 rounds differently in float32.
+    source_lengths = tf.cast(lengths + 1 + int(config.model.reads_bos), tf.float64)
+    limits = tf.cast(tf.constant(settings.max_length_ratio, tf.float64) * source_lengths, tf.int32)
+    limits += settings.max_length_extra
     limits = limits if limit is None else tf.minimum(limits, limit)
     return tf.where(tf.equal(lengths, 0), 0, limits)
 
 
-def _results(found: Hypotheses, empty: tf.Tensor) -> Outputs:
-    """Return the outputs of a signature: ids [B, K, T] up to the longest, numbers of ids before eos, scores [B, K].
+def _outputs_of(hypotheses: Hypotheses, is_empty: tf.Tensor) -> Outputs:
+    """Return the outputs of a signature for all sentences except the last one.
 
-    The last sentence is left out. The first hypothesis of an empty sentence, bool [B], has the score 0.
+    Args:
+        hypotheses: hypotheses of B + 1 sentences.
+        is_empty: whether a sentence has no ids, bool [B + 1]. Its first hypothesis gets the score 0.
+
+    Returns:
+        Ids [B, K, T] with T of the longest hypothesis, numbers of ids before eos [B, K], and scores [B, K].
     """
-    first = tf.equal(tf.range(tf.shape(found.scores)[1]), 0)
-    scores = tf.where(empty[:, tf.newaxis] & first, 0.0, found.scores)[:-1]
-    tokens = found.tokens[:-1]
-    real = tf.not_equal(tokens, PAD)
-    columns = tf.reduce_sum(tf.cast(tf.reduce_any(real, axis=[0, 1]), tf.int32))
-    lengths = tf.reduce_sum(tf.cast(real & tf.not_equal(tokens, EOS), tf.int32), axis=-1)
+    is_first = tf.equal(tf.range(tf.shape(hypotheses.scores)[1]), 0)
+    scores = tf.where(is_empty[:, tf.newaxis] & is_first, 0.0, hypotheses.scores)[:-1]
+    tokens = hypotheses.tokens[:-1]
+    is_token = tf.not_equal(tokens, PAD)
+    columns = tf.reduce_sum(tf.cast(tf.reduce_any(is_token, axis=[0, 1]), tf.int32))
+    lengths = tf.reduce_sum(tf.cast(is_token & tf.not_equal(tokens, EOS), tf.int32), axis=-1)
     return {"target_ids": tokens[:, :, :columns], "target_lengths": lengths, "scores": scores}
 
 
-def _outputs(shape: str) -> str:
+def _describe_outputs(shape: str) -> str:
+    """Return the outputs of a signature in words, for ids of a shape such as "B, K"."""
     return f"`target_ids` int32 [{shape}, T], `target_lengths` int32 [{shape}], `scores` float32 [{shape}]"
 
 
 def _translations(model: TrainedModel, folder: Path, texts: list[str], signature: str) -> list[str]:
-    """Return the best translations by a signature, from a process with TensorFlow alone."""
+    """Return the best translations by a signature, computed in a process with TensorFlow alone."""
     encoded = [model.source.encode(text) for text in texts]
     batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
     rows = [[encoded[index] for index in batch] for batch in batches]

@@ -1,4 +1,4 @@
-"""Keys of section model that exports of Transformers carry, and all matrices of a Transformer by our names."""
+"""Keys of section model that exports of Transformers support, and all matrices of a Transformer by nmt's names."""
 
 import numpy as np
 
@@ -11,27 +11,27 @@ from nmt.models.weights import current_name
 from nmt.storage.arrays import Arrays
 
 NEVER = -1e9
-"""Bias of a token that is never generated; finite, so that no product with it is undefined."""
-OF_TRAINING = frozenset({
+"""Bias of a token that is never generated. It is finite, so that no product with it is undefined."""
+TRAINING_ONLY = frozenset({
     "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout", "initializer", "cross_attention_initializer"
 })  # fmt: skip
-"""Keys of the section that a trained model does not depend on."""
-CARRIED = frozenset({
+"""Keys that affect training, but not the trained model."""
+SUPPORTED = frozenset({
     "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads", "head_size", "attention_scale", "norm_placement",
     "layer_norm_epsilon", "share_decoder_norm", "word_embedding", "scale_embeddings", "tie_embeddings", "positions",
     "position_base", "max_positions", "source_bos", "activation", "output_bias",
 })  # fmt: skip
-"""Keys whose every value the formats carry, but for what an exporter refuses itself. Any other key, a new one too, is
-refused unless it has its default."""
+"""Keys of which the formats support all values, except for values that an exporter refuses itself. Any other key, such
+as a new key, must have its default."""
 BLOCKS = {"encoder": ("attention",), "decoder": ("self_attention", "cross_attention")}
-"""Attention blocks of a layer of each stack, in order."""
+"""Attention blocks in a layer of each stack, in order."""
 
 
 def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig:
-    """Return the model section of a Transformer.
+    """Return section model of a Transformer.
 
     Raises:
-        NmtError: for another architecture, and for a value that is not carried.
+        NmtError: for another architecture, and for an unsupported value.
     """
     section = model.config.model
     if not isinstance(section, TransformerConfig):
@@ -41,12 +41,10 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
             Argument("to", "saved-model"),
             ", or train a model of architecture transformer.",
         )
-    changed = [
-        key for key, field in type(section).model_fields.items()
-        if key not in OF_TRAINING | CARRIED and getattr(section, key) != field.default
-    ]  # fmt: skip
-    if changed:
-        keys = " and ".join(f"model.{key}: {str(getattr(section, key)).lower()}" for key in changed)
+    fields = {key: field for key, field in type(section).model_fields.items() if key not in TRAINING_ONLY | SUPPORTED}
+    unsupported = [key for key, field in fields.items() if getattr(section, key) != field.default]
+    if unsupported:
+        keys = " and ".join(f"model.{key}: {str(getattr(section, key)).lower()}" for key in unsupported)
         raise NmtError(
             f"Run {model.run.name!r} has {keys}. {consumer} runs Transformers with the default. Export it with ",
             Argument("to", "saved-model"),
@@ -56,14 +54,15 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
 
 
 def complete_weights(config: TransformerConfig, model: TrainedModel, positions: int) -> Arrays:
-    """Return all matrices of a Transformer by name, float32, also those that its file leaves out.
+    """Return all matrices of a Transformer by name, float32, including matrices that its file leaves out.
 
-    These are computed (sinusoids), shared by both sides or by two norms, or tied to the target embedding.
+    The file leaves out sinusoids, which are computed, weights that both sides or two norms share, and an output layer
+    that is tied to the target embedding.
 
     Args:
         config: section model.
-        model: what is exported.
-        positions: number of position vectors of each side, where they are sinusoids.
+        model: the exported model.
+        positions: number of position vectors of each side, if they are sinusoids.
     """
     arrays = {current_name(name): array for name, array in model.weights().items()}
     for side, words in (("source", model.source.size), ("target", model.target.size)):

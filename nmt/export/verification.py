@@ -1,6 +1,6 @@
-"""Comparison of an export with our own translations; an export that differs is refused.
+"""Comparison of an export with nmt's own translations. An export that differs too much is refused.
 
-N sentences.
+Shapes: N sentences.
 """
 
 from typing import NamedTuple
@@ -16,65 +16,69 @@ from nmt.message import Argument, Part
 from nmt.runs.origin import read_origin
 
 MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
-"""Most sentences of a split that are translated greedily, and with beam search where the export holds one."""
+"""Most sentences of a split that are compared with greedy search, and with beam search."""
 OURS = "nmt"
+"""Name of nmt's translations among the scores."""
 SHOWN = 3
-"""Number of differences in a message."""
+"""Number of differences that a message shows."""
 
 
 class Comparison(NamedTuple):
-    """An export beside our own translations of the validation split, greedy both."""
+    """Comparison of greedy translations of the validation split by an export and by nmt."""
 
     sentences: int
     """Number of sentences, N."""
     different: int
-    """Number of translations that differ in their text."""
+    """Number of translations with a different text."""
     scores: Scores
-    """BLEU and chrF of both, by the names ``OURS`` and that of the consumer."""
+    """BLEU and chrF by system: ``OURS`` and the name of the consumer."""
 
 
 class Tolerance(NamedTuple):
-    """What a comparison accepts."""
+    """Differences that a comparison accepts."""
 
     different: int = 0
-    """Most translations that may differ in float32."""
+    """Most different translations in float32."""
     bleu: float = 0.5
-    """Largest loss of BLEU where weights are quantized."""
+    """Largest loss of BLEU if weights are quantized."""
     agreement: float = 50.0
-    """Least chrF of a quantized export with the run's translations as references: a run that has hardly learned has no
-    BLEU to lose."""
+    """Least chrF of a quantized export with the run's translations as references. It also covers a run that has hardly
+    learned, and so has no BLEU to lose."""
 
 
 def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
     """Return the first N sources of a split and their references, without sources of more than ``most`` tokens.
 
-    Of an imported run, which has no dataset, they are the texts of its comparison and the original's translations.
-    Raises NotFoundError if it was compared on none.
+    An imported run has no dataset. Its sources are the texts of its comparison, and its references are the original's
+    translations.
+
+    Raises:
+        NotFoundError: if an imported run was not compared with its original.
     """
     if dataset is None:
         origin = read_origin(model.run.origin_path)
-        if not (expected := origin.expected if origin else []):
+        expected = origin.expected if origin else []
+        if not expected:
             raise NotFoundError(
-                f"Run {model.run.name!r} was imported without a comparison, on whose sentences an export is compared. "
-                "Import the model where transformers is installed, or with ",
+                f"Run {model.run.name!r} was imported without a comparison with its original. An export is compared on "
+                "the sentences of that comparison. Import the model where transformers is installed, or with ",
                 Argument("expected", "FILE"),
                 ".",
             )
-        sources = [each.text for each in expected]
-        references = [model.target.decode(each.greedy) for each in expected]
+        sources = [result.text for result in expected]
+        references = [model.target.decode(result.greedy) for result in expected]
     else:
         files = (TextFile(dataset.text(split, side)) for side in ("source", "target"))
         sources, references = (read_lines(file)[:MOST_SENTENCES] for file in files)
-    special = 1 + int(model.config.model.reads_bos)
-    kept = [
-        number for number, source in enumerate(sources)
-        if most is None or len(model.source.encode(source)) + special <= most
-    ]  # fmt: skip
-    return [[side[number] for number in kept] for side in (sources, references)]
+    if most is None:
+        return [sources, references]
+    longest = most - 1 - int(model.config.model.reads_bos)
+    readable = [index for index, source in enumerate(sources) if len(model.source.encode(source)) <= longest]
+    return [[side[index] for index in readable] for side in (sources, references)]
 
 
 def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
-    """Return our own translations with K beams (1: greedy) in float32."""
+    """Return nmt's translations with K beams (1: greedy) in float32."""
     decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
     translator = SentenceTranslator.open(model.run, str(model.epoch), decoding)
     return [best.text for best, *_ in translator.search(sources)]
@@ -84,15 +88,15 @@ def compare(
     exporter: Exporter, sources: list[str], references: list[str], ours: list[str], theirs: list[str],
     tolerance: Tolerance,
 ) -> Comparison:  # fmt: skip
-    """Compare translations of N validation sentences by an export (theirs) with our own.
+    """Compare the translations of N validation sentences by an export (theirs) and by nmt (ours).
 
     Raises:
-        DataError: if they differ more than the tolerance; shows where.
+        DataError: if they differ more than the tolerance accepts. The message shows the first differences.
     """
     consumer = exporter.consumer
     scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"])
     rows = list(zip(sources, ours, theirs, strict=True))
-    different = [number for number, (_, mine, found) in enumerate(rows, start=1) if mine != found]
+    different = [number for number, (_, our_text, their_text) in enumerate(rows, start=1) if our_text != their_text]
     before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))
     agreement = score_systems({consumer: theirs}, [ours], ["chrf"])
     chrf = agreement.systems[consumer]["chrF2"].score
@@ -131,12 +135,12 @@ def compare(
         ]
     if problem:
         width = max(len(consumer), len("source"))
-        shown = [
-            f"  sentence {number}\n" + "\n".join(
-                f"    {name:<{width}}  {text}"
-                for name, text in zip(("source", OURS, consumer), rows[number - 1], strict=True)
-            ) for number in different[:SHOWN]
-        ]  # fmt: skip
-        more = [f"  and {len(different) - SHOWN:,} more"] if len(different) > SHOWN else []
-        raise DataError("\n".join([problem, *shown, *more, ""]), *remedy)
+        lines = [problem]
+        for number in different[:SHOWN]:
+            lines.append(f"  sentence {number}")
+            for name, text in zip(("source", OURS, consumer), rows[number - 1], strict=True):
+                lines.append(f"    {name:<{width}}  {text}")
+        if len(different) > SHOWN:
+            lines.append(f"  and {len(different) - SHOWN:,} more")
+        raise DataError("\n".join([*lines, ""]), *remedy)
     return Comparison(len(ours), len(different), scores)

@@ -1,4 +1,4 @@
-"""Vocabularies for other programs: different strings for all ids, vocabulary maps, sentencepiece models of raw text.
+"""Vocabularies for other programs: unique pieces, vocabulary maps, and sentencepiece models that take raw text.
 
 Shapes: S source length, T target length.
 """
@@ -27,78 +27,82 @@ from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, Tokenize
 from nmt.tokenizers.subword import SubwordTokenizer
 
 MOST_PAIRS = 20_000
+"""Most training pairs that are aligned for a vocabulary map."""
 BATCH = 256
+"""Number of sentence pairs in a batch."""
 ALIGNED = 3
-"""Source tokens that a target token counts for: those that it attends to most."""
+"""Number of source tokens that a target token is aligned with: the tokens that it attends to most."""
 CANDIDATES = 50
-"""Most target tokens of a source token."""
+"""Most target tokens that a vocabulary map lists for a source token."""
 FREQUENT = 300
-"""Target tokens that every sentence may have: the most frequent ones."""
-REPLACING = ("none", "nfkc")
-"""Normalizations that replace characters alone, never whole words."""
+"""Number of the most frequent target tokens, which every translation may have."""
+CHARACTER_NORMALIZATIONS = ("none", "nfkc")
+"""Normalizations that replace characters, and never whole words."""
 
 
 def unique_pieces(source: Tokenizer, target: Tokenizer) -> tuple[list[str], list[str]]:
-    """Return the piece of each id of both sides, each different from the others of its side.
+    """Return the piece of each id of both sides. No two pieces of a side are equal.
 
-    Special pieces are spelled alike on both sides. A special piece that is also a word of a vocabulary gets underscores
-    behind it, and so does a word that looks like an earlier one: characters show a space as ``SPACE_MARK``.
+    Special pieces are spelled alike on both sides. A special piece gets underscores behind it if it is also a word of a
+    vocabulary. So does a word that looks like an earlier word, such as a space beside ``SPACE_MARK``.
     """
     sides = [tokenizer.pieces(range(FIRST_WORD, tokenizer.size)) for tokenizer in (source, target)]
     taken = {word for side in sides for word in side}
     special: list[str] = []
     for piece in SPECIAL_PIECES:
-        special.append(_different(piece, taken.union(special)))
+        special.append(_unique_piece(piece, taken.union(special)))
     taken.update(special)
-    found = []
+    unique = []
     for side in sides:
         pieces = dict.fromkeys(special)
         for word in side:
-            pieces[_different(word, taken.union(pieces)) if word in pieces else word] = None
-        found.append(list(pieces))
-    return found[0], found[1]
+            pieces[_unique_piece(word, taken.union(pieces)) if word in pieces else word] = None
+        unique.append(list(pieces))
+    return unique[0], unique[1]
 
 
-def _different(piece: str, taken: set[str]) -> str:
-    """Return a piece with as many underscores behind it as make it different from those taken."""
+def _unique_piece(piece: str, taken: set[str]) -> str:
+    """Return a piece with underscores behind it until it is not in ``taken``."""
     while piece in taken:
         piece += "_"
     return piece
 
 
 def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target: list[str]) -> str:
-    """Return the content of CTranslate2's ``vmap.txt``: target tokens among which it chooses, for each source token.
+    """Return the content of CTranslate2's ``vmap.txt``, with candidate target tokens for each source token.
 
-    Search computes logits of these alone, so that the output layer costs less (Jean et al. 2015, section 3). They are
-    the tokens that attend to the source token in training pairs. A line is source token TAB target tokens; the first
-    is for every sentence.
+    Search computes the logits of the candidates only, so that the output layer costs less (Jean et al. 2015, section
+    3). The candidates attend to the source token in training pairs. A line is source token TAB target tokens. The
+    first line has no source token and holds for every sentence.
 
     Args:
         model: a Transformer.
-        train: pairs that it was trained on.
-        source: spelling of each source id.
-        target: spelling of each target id.
+        train: training pairs of the model.
+        source: piece of each source id.
+        target: piece of each target id.
 
     Raises:
-        NmtError: for tokens with white space, which separates tokens in the file.
+        NmtError: for a piece with white space, since white space separates tokens in the file.
     """
-    if spaced := next((piece for piece in [*source, *target] if piece.split() != [piece]), None):
+    invalid = next((piece for piece in [*source, *target] if piece.split() != [piece]), None)
+    if invalid:
         raise NmtError(
-            f"The vocabulary map cannot be written: the token {spaced!r} has white space, which separates the tokens "
+            f"The vocabulary map cannot be written: the token {invalid!r} has white space, which separates the tokens "
             "in the file. Leave ",
             Argument("vocabulary_map"),
             " out.",
         )
-    aligned, frequencies = _count(model, train)
+    aligned, frequencies = _count_aligned(model, train)
     frequent = [id_ for id_, _ in frequencies.most_common(FREQUENT)]
     lines = ["\t" + " ".join(target[id_] for id_ in frequent)]
     for id_, counts in sorted(aligned.items()):
-        lines.append(f"{source[id_]}\t{' '.join(target[found] for found, _ in counts.most_common(CANDIDATES))}")
+        candidates = " ".join(target[candidate] for candidate, _ in counts.most_common(CANDIDATES))
+        lines.append(f"{source[id_]}\t{candidates}")
     return "\n".join(lines) + "\n"
 
 
-def _count(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
-    """Return the target tokens that attend to each source token, and all target tokens, with their numbers."""
+def _count_aligned(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
+    """Return the counts of target tokens aligned with each source token, and the counts of all target tokens."""
     from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
 
     weights = WeightsFile(model.run, model.epoch)
@@ -108,10 +112,10 @@ def _count(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], 
     bos = int(model.config.model.reads_bos)
     for batch in length_batches((train.source.lengths[:MOST_PAIRS] + 1).tolist(), BATCH):
         sources, targets = ([side[index].tolist() for index in batch.tolist()] for side in (train.source, train.target))
-        attention: Any = engine.cross_attention(sources, targets)  # [layers, heads, T, S] each
+        attention: Any = engine.cross_attention(sources, targets)  # a list of [layers, heads, T, S]
         for source, target, layers in zip(sources, targets, attention, strict=True):
-            among = layers[-1].mean(axis=0)[:, bos : bos + len(source)]
-            for token, places in zip(target, np.argsort(-among, axis=1)[:, :ALIGNED], strict=True):
+            weights = layers[-1].mean(axis=0)[:, bos : bos + len(source)]  # [T, S]
+            for token, places in zip(target, np.argsort(-weights, axis=1)[:, :ALIGNED], strict=True):
                 if token >= FIRST_WORD:
                     frequencies[token] += 1
                     for place in places:
@@ -120,15 +124,17 @@ def _count(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], 
 
 
 def has_sentencepiece(*tokenizers: Tokenizer) -> bool:
-    """Return whether sentencepiece models can do all that the tokenizers do."""
-    return all(isinstance(side, SubwordTokenizer) and side.normalization in REPLACING for side in tokenizers)
+    """Return whether sentencepiece models can replace the tokenizers, including their normalization."""
+    return all(
+        isinstance(side, SubwordTokenizer) and side.normalization in CHARACTER_NORMALIZATIONS for side in tokenizers
+    )
 
 
 def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer:
-    """Return the tokenizer if its normalization can live inside a sentencepiece model.
+    """Return the tokenizer if a sentencepiece model can replace it, including its normalization.
 
     Raises:
-        NmtError: for words and characters, and for normalization by words.
+        NmtError: for a tokenizer of words or characters, and for a normalization that drops words.
     """
     if not isinstance(tokenizer, SubwordTokenizer):
         raise NmtError(
@@ -152,19 +158,19 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
 
 
 def write_sentencepiece(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-    """Write ``source.spm`` and ``target.spm``, which take raw text."""
+    """Write the sentencepiece models ``source.spm`` and ``target.spm``, which take raw text."""
     for side, tokenizer in (("source", source), ("target", target)):
         (folder / f"{side}.spm").write_bytes(with_normalization(check_normalization(tokenizer, "sentencepiece")))
 
 
 def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
-    """Return the sentencepiece model of a tokenizer, which normalizes as the tokenizer does before its model.
+    """Return the sentencepiece model of a tokenizer, with the tokenizer's normalization as rules of the model.
 
-    The rules become a table of strings with their replacements, the longest match first, computed from the same
-    functions. Combining marks in another order than Unicode's are left as they are.
+    The rules are a table of strings and their replacements, of which the longest match applies. They are computed with
+    the same functions. Combining marks in another order than Unicode's stay as they are.
     """
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
-    if model.normalizer_spec.precompiled_charsmap:  # that of an imported run, which normalizes itself
+    if model.normalizer_spec.precompiled_charsmap:  # an imported model has its own rules
         return tokenizer.model
     model.normalizer_spec.name = f"nmt-{tokenizer.normalization}"
     model.normalizer_spec.precompiled_charsmap = _compiled_rules(tokenizer.normalization)
@@ -174,9 +180,9 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
 
 @functools.cache
 def _compiled_rules(normalization: str) -> bytes:
-    """Return the rules of a normalization in sentencepiece's binary form, which only its trainer writes."""
-    rules = sorted({key: value for key, value in _rules(normalization) if key != value}.items())
-    lines = ["\t".join(" ".join(f"{ord(character):X}" for character in text) for text in rule) for rule in rules]
+    """Return the rules of a normalization in sentencepiece's binary format, which only its trainer writes."""
+    rules = {text: normal for text, normal in _rules(normalization) if text != normal}
+    lines = [f"{_code_points(text)}\t{_code_points(normal)}" for text, normal in sorted(rules.items())]
     model = io.BytesIO()
     with scratch_folder() as folder:
         table = folder / "rules.tsv"
@@ -189,20 +195,28 @@ def _compiled_rules(normalization: str) -> bytes:
     return bytes(trained.normalizer_spec.precompiled_charsmap)
 
 
+def _code_points(text: str) -> str:
+    return " ".join(f"{ord(character):X}" for character in text)
+
+
 def _rules(normalization: str) -> Iterator[tuple[str, str]]:
-    """Yield strings with their normalized form: single characters, and with NFKC what composes to one."""
+    """Yield strings with their normalized forms: single characters, and with NFKC also their decompositions."""
     for code in range(1, sys.maxunicode + 1):
         if 0xD800 <= code <= 0xDFFF:  # halves of surrogate pairs
             continue
         character = chr(code)
-        yield character, _spaced(unicodedata.normalize("NFKC", character) if normalization == "nfkc" else character)
-        if normalization == "nfkc" and (decomposed := unicodedata.normalize("NFD", character)) != character:
-            composed = _spaced(unicodedata.normalize("NFKC", character))
+        if normalization != "nfkc":
+            yield character, _replace_spaces(character)
+            continue
+        composed = _replace_spaces(unicodedata.normalize("NFKC", character))
+        yield character, composed
+        decomposed = unicodedata.normalize("NFD", character)
+        if decomposed != character:
             yield decomposed, composed
-            # The last mark alone may stand behind a character that is composed already.
+            # The last mark may also follow a character that is composed already.
             yield unicodedata.normalize("NFC", decomposed[:-1]) + decomposed[-1], composed
 
 
-def _spaced(text: str) -> str:
-    """Return text with spaces for white space, and "_" for sentencepiece's own sign of a space."""
+def _replace_spaces(text: str) -> str:
+    """Return text with spaces for white space, and with "_" for ``SPACE_MARK``."""
     return "".join(" " if character.isspace() else character for character in text).replace(SPACE_MARK, "_")

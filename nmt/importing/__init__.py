@@ -1,1 +1,1 @@
-"""Models of other programs as runs."""
+"""Import of models of other programs as runs."""

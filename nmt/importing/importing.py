@@ -1,4 +1,8 @@
-"""Import of a model: read, written as a run, compared with the original, then given its name."""
+"""Import of a transformers or Marian model as a run.
+
+The model is read, written as a run into a temporary folder, and compared with the original. Then the folder gets the
+name of the run.
+"""
 
 import datetime
 import importlib.util
@@ -12,29 +16,36 @@ from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Manifest, SourceFi
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.errors import DataError, NotFoundError
 from nmt.importing.marian_npz import read_npz
-from nmt.importing.original import our_weights
-from nmt.importing.proof import compare, expected_of, sentences_to_compare
+from nmt.importing.original import Original, our_weights
+from nmt.importing.proof import compare, original_results, sentences_to_compare
 from nmt.importing.transformers_folder import read_folder
 from nmt.message import Argument
 from nmt.runs.directory import RUNS, Run
-from nmt.runs.origin import Origin, read_origin
+from nmt.runs.origin import Expected, Origin, read_origin
 from nmt.runs.weights import WeightsFile, save_weights
 from nmt.storage.atomic import atomic_folder, refuse_existing, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
+from nmt.tokenizers.base import Tokenizer
 
 TOLERANCE = 1e-3
-"""Largest difference of a logit."""
+"""Largest accepted difference of a logit."""
 
 
 def import_model(
     folder: Path, name: str, *, licence: str | None = None, languages: tuple[str, str] | None = None,
     sentences: Sequence[str] = (), expected: Path | None = None, most_different: int = 0,
 ) -> tuple[Run, Origin]:  # fmt: skip
-    """Make a model of transformers or Marian the run ``checkpoints/NAME``.
+    """Import a transformers or Marian model as the run ``checkpoints/NAME``.
 
-    A licence not given is that of README.md in the folder. ``sentences`` of the source language, or random pieces, are
-    compared; ``expected`` is import.json of the same model, imported where transformers is installed.
+    Args:
+        folder: folder of the model.
+        name: name of the run.
+        licence: licence of the model; None: the licence in the folder's README.md.
+        languages: codes of source and target.
+        sentences: source sentences on which run and original are compared; without any, random pieces.
+        expected: import.json of the same model, from an import where transformers is installed.
+        most_different: most results that may differ from the original's, for each kind of ``Origin.different``.
 
     Raises:
         ConflictError: if the run exists.
@@ -45,14 +56,16 @@ def import_model(
     refuse_existing(run.folder)
     is_transformers = (folder / "config.json").is_file()
     if not is_transformers and not any(folder.glob("*.npz")):
-        raise NotFoundError(f"{folder} has neither config.json, of a model of transformers, nor a *.npz, of Marian.")
+        raise NotFoundError(
+            f"{folder} has neither config.json, as a transformers model has, nor a *.npz file, as a Marian model has. "
+            "Give the folder of a model."
+        )
     original = read_folder(folder) if is_transformers else read_npz(folder)
-    weights, file = our_weights(original), original.files[0]
+    weights = our_weights(original)
     source, target = original.source.tokenizer("source.spm"), original.target.tokenizer("target.spm")
-    files = {path.name: sha256(path) for path in [*original.files, *(folder / f"{side}.spm" for side in SIDES)]}
-    known = read_origin(expected) if expected else None
-    if expected and (known is None or not known.expected):
-        raise DataError(f"{expected} is not the import.json of a model that was compared. Give that.")
+    paths = [*original.files, *(folder / f"{side}.spm" for side in SIDES)]
+    checksums = {path.name: sha256(path) for path in paths}
+    stored = _compared_origin(expected) if expected else None
     first, second = languages or (None, None)
     data = DataConfig(dataset=name, tokenizer="subword", normalization="none", source_language=first,
                       target_language=second, joint_vocabulary=original.config.shares_embeddings)  # fmt: skip
@@ -64,31 +77,27 @@ def import_model(
         target.save(writing.tokenizer_path("target"))
         save_weights(writing, weights, 1)
         writing.write_config(config)
-        none = {"source": 0, "target": 0}
-        counts = SplitCounts(pairs=0, tokens=none, longest=none, unknown=none, sources_in_training=0)
-        manifest = Manifest(
-            format=MANIFEST_FORMAT, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            settings=data,
-            corpus=SourceFile(name=file.name, bytes=file.stat().st_size, sha256=files[file.name]), read=0, dropped={},
-            vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
-            unit=source.unit, files={path.name: sha256(path) for path in writing.tokenizer_files},
-        )  # fmt: skip
+        manifest = _manifest(writing, data, original, checksums, source, target)
         write_json(writing.dataset_path, manifest.to_json())
         engine = TensorFlowEngine.load(config, source.size, target.size, WeightsFile(writing, 1))
-        found, logits, by = known.expected if known else [], None, str(expected)
-        if not known and is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        results, logits, program = list[Expected](), None, None
+        if stored:
+            results, program = stored.expected, str(expected)
+        elif is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):
             texts = sentences_to_compare(source, sentences)
-            (found, logits), by = expected_of(folder, original, engine, source, texts, temporary), "transformers"
+            results, logits = original_results(folder, original, engine, source, texts, temporary)
+            program = "transformers" if results else None
         origin = Origin(
-            source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder), files=files,
-            compared_with=by if found else None, different=compare(engine, source, found) if found else {},
-            logits=logits, expected=found,
+            source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder), files=checksums,
+            compared_with=program, different=compare(engine, source, results) if results else {},
+            logits=logits, expected=results,
         )  # fmt: skip
-        if max(origin.different.values(), default=0) > most_different or not (logits or 0) < TOLERANCE:
+        logits_differ = logits is not None and not logits < TOLERANCE  # NaN differs
+        if logits_differ or max(origin.different.values(), default=0) > most_different:
             raise DataError(
-                f"The import is not equal to the original: {origin.comparison}. At most {most_different:,} may, and "
-                f"logits by {TOLERANCE:g}. Nothing was written. Translations that only rounding makes different are "
-                "accepted with ",
+                f"The import is not equal to the original: {origin.comparison}. At most {most_different:,} may differ, "
+                f"and logits by less than {TOLERANCE:g}. Nothing was written. Translations that only rounding makes "
+                "different are accepted with ",
                 Argument("allow_different", "N"),
                 ".",
             )
@@ -96,9 +105,36 @@ def import_model(
     return run, origin
 
 
+def _compared_origin(path: Path) -> Origin:
+    """Return the origin in an import.json; raises DataError if that import was not compared with the original."""
+    origin = read_origin(path)
+    if origin is None or not origin.expected:
+        raise DataError(
+            f"{path} is not the import.json of a model that was compared with the original. Give the import.json of "
+            "such a model."
+        )
+    return origin
+
+
+def _manifest(
+    run: Run, data: DataConfig, original: Original, checksums: dict[str, str], source: Tokenizer, target: Tokenizer
+) -> Manifest:
+    """Return the manifest of a dataset without pairs, which an imported run has in place of its training data."""
+    none = {"source": 0, "target": 0}
+    counts = SplitCounts(pairs=0, tokens=none, longest=none, unknown=none, sources_in_training=0)
+    file = original.files[0]
+    corpus = SourceFile(name=file.name, bytes=file.stat().st_size, sha256=checksums[file.name])
+    return Manifest(
+        format=MANIFEST_FORMAT, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        settings=data, corpus=corpus, read=0, dropped={},
+        vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
+        unit=source.unit, files={path.name: sha256(path) for path in run.tokenizer_files},
+    )  # fmt: skip
+
+
 def _licence(folder: Path) -> str | None:
-    """Return the licence in the header of a model card, as hubs have it."""
+    """Return the licence in the header of a model card, as model hubs read it; None without one."""
     card = folder / "README.md"
     text = card.read_text("utf-8", "replace") if card.is_file() else ""
-    found = re.match(r"---\n(?:(?!---).*\n)*?license: *['\"]?([\w.+-]+)", text)
-    return found and found[1]
+    match = re.match(r"---\n(?:(?!---).*\n)*?license: *['\"]?([\w.+-]+)", text)
+    return match and match[1]

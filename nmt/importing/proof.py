@@ -1,4 +1,4 @@
-"""Comparison of an imported run with the original in transformers, or with what that was found to do elsewhere.
+"""Comparison of an imported run with its original: with transformers, or with the results in an import.json.
 
 Shapes: B sentences, S source length, T target length, V vocabulary.
 """
@@ -24,83 +24,109 @@ from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, Tokenizer
 SENTENCES = 200
 """Most sentences of a comparison."""
 TIE = 1e-4
-"""Largest difference of the scores of translations that tie; scores of float32 are exact to some 1e-5."""
+"""Largest difference of the scores of translations that tie. Scores in float32 are exact to about 1e-5."""
 SEARCHES = {"greedy": 1, "beam": BEAMS}
+"""Number of beams of each search that is compared."""
 
 
 def sentences_to_compare(source: Tokenizer, given: Sequence[str]) -> list[str]:
-    """Return the first given sentences that differ; without any, sentences of random pieces."""
-    random, words = np.random.default_rng(1), source.size - len(source.tags)
-    rows = (random.integers(FIRST_WORD, words, random.integers(3, 16)).tolist() for _ in range(SENTENCES))
-    # Bytes of control characters are no text of a line.
-    made = ("".join(filter(str.isprintable, source.decode(row))) for row in rows)
-    return [text for text in dict.fromkeys(given or made) if 0 < len(source.encode(text)) < LONGEST][:SENTENCES]
+    """Return the first distinct sentences of ``given``; without any, sentences of random pieces."""
+    texts = given or _random_texts(source)
+    return [text for text in dict.fromkeys(texts) if 0 < len(source.encode(text)) < LONGEST][:SENTENCES]
 
 
-def expected_of(
+def _random_texts(source: Tokenizer) -> list[str]:
+    """Return texts of random pieces, without control characters, which no line of text has."""
+    random, end = np.random.default_rng(1), source.size - len(source.tags)
+    rows = [random.integers(FIRST_WORD, end, random.integers(3, 16)).tolist() for _ in range(SENTENCES)]
+    return ["".join(filter(str.isprintable, source.decode(row))) for row in rows]
+
+
+def original_results(
     folder: Path, original: Original, engine: TensorFlowEngine, source: Tokenizer, texts: list[str], scratch: Path
 ) -> tuple[list[Expected], float]:
-    """Return what the original does with texts, and the largest difference of a logit in their greedy translations.
+    """Return the original's results for texts, and the largest difference of a logit in their greedy translations.
 
     Args:
         folder: files of the original.
-        original: the same, as read.
+        original: the model in these files.
         engine: engine of the run.
         source: source tokenizer of the run.
         texts: sentences to compare on.
         scratch: folder on a disk with room for logits.
 
     Raises:
-        DataError: if transformers cannot be asked.
+        DataError: if transformers fails.
     """
-    orders, expected, largest = (original.source.order, original.target.order), list[Expected](), 0.0
-    read_by, written_by = (np.zeros(order.max() + 1, np.int32) for order in orders)
-    for ours_of, order in zip((read_by, written_by), orders, strict=True):
-        ours_of[order[::-1]] = np.arange(len(order))[::-1]  # the first of our ids of each row
-    special = orders[1][:FIRST_WORD].tolist()
-    scored = np.setdiff1d(np.unique(orders[1], return_index=True)[1], [PAD, BOS])
+    source_order, target_order = original.source.order, original.target.order
+    source_ids_of_rows, target_ids_of_rows = _ids_of_rows(source_order), _ids_of_rows(target_order)
+    special = target_order[:FIRST_WORD].tolist()
+    # Ids with the same row have different biases in the run: only the first of them is scored as in the original.
+    scored = np.setdiff1d(np.unique(target_order, return_index=True)[1], [PAD, BOS])
     model = cast(Any, engine.model)
+    results, largest = list[Expected](), 0.0
     with tempfile.TemporaryDirectory(dir=scratch) as logits:
-        found = process.call(HuggingFaceExporter, answers, str(folder.resolve()), texts, special, logits)
-        for number, answer in enumerate(found):
+        batches = process.call(HuggingFaceExporter, answers, str(folder.resolve()), texts, special, logits)
+        for number, answer in enumerate(batches):
             batch = texts[number * BATCH : (number + 1) * BATCH]
-            read, greedy = read_by[np.array(answer["ids"])], np.array(answer["greedy"])
-            sources = [[id_ for id_ in row if id_ not in (PAD, BOS, EOS)] for row in read.tolist()]
-            for place, text in enumerate(batch):  # a piece without a row has an id of its own, and the row of unk
-                if read_by[orders[0][ids := source.encode(text)]].tolist() == sources[place]:
-                    sources[place] = ids
-            written = written_by[greedy]
-            written[:, 0] = BOS
-            mine = model(tf.constant(read), tf.constant(written[:, :-1])).numpy()[greedy[:, 1:] != special[PAD]]
-            theirs = load_file(logits_file(Path(logits), number))["logits"]
-            apart = np.abs(mine[:, scored] - theirs[:, orders[1][scored]])
-            largest = max(largest, float(apart.max()))
-            ours = (ids[:, 1:].tolist() for ids in (written, written_by[np.array(answer["beam"])]))
-            translations = ([row[: row.index(EOS) + 1 if EOS in row else None] for row in ids] for ids in ours)
-            rows = zip(batch, sources, *translations, strict=True)
-            expected += [Expected(text=text, source=ids, greedy=one, beam=other) for text, ids, one, other in rows]
-    return expected, largest
+            padded_sources = source_ids_of_rows[np.array(answer["ids"])]
+            sources = _without_special_ids(padded_sources)
+            for index, text in enumerate(batch):
+                # An extra piece has its own id in the run and the row of unk in the original.
+                ids = source.encode(text)
+                if source_ids_of_rows[source_order[ids]].tolist() == sources[index]:
+                    sources[index] = ids
+            greedy, beam = np.array(answer["greedy"]), np.array(answer["beam"])
+            targets = target_ids_of_rows[greedy]
+            targets[:, 0] = BOS
+            is_token = greedy[:, 1:] != special[PAD]
+            our_logits = model(tf.constant(padded_sources), tf.constant(targets[:, :-1])).numpy()[is_token]
+            their_logits = load_file(logits_file(Path(logits), number))["logits"]
+            differences = np.abs(our_logits[:, scored] - their_logits[:, target_order[scored]])
+            largest = max(largest, float(differences.max()))
+            translations = _up_to_eos(targets[:, 1:]), _up_to_eos(target_ids_of_rows[beam][:, 1:])
+            for text, ids, greedy_ids, beam_ids in zip(batch, sources, *translations, strict=True):
+                results.append(Expected(text=text, source=ids, greedy=greedy_ids, beam=beam_ids))
+    return results, largest
+
+
+def _ids_of_rows(order: np.ndarray) -> np.ndarray:
+    """Return the run's id of each row of the original, int32; the first id of a row that several ids have."""
+    ids = np.zeros(order.max() + 1, np.int32)
+    ids[order[::-1]] = np.arange(len(order))[::-1]
+    return ids
+
+
+def _without_special_ids(ids: np.ndarray) -> list[list[int]]:
+    return [[id_ for id_ in row if id_ not in (PAD, BOS, EOS)] for row in ids.tolist()]
+
+
+def _up_to_eos(ids: np.ndarray) -> list[list[int]]:
+    """Return the rows of ids, each up to its first eos."""
+    return [row[: row.index(EOS) + 1 if EOS in row else None] for row in ids.tolist()]
 
 
 def compare(engine: TensorFlowEngine, source: Tokenizer, expected: list[Expected]) -> dict[str, int]:
-    """Return in how many texts a run differs from what the original does: source ids, translations of each search.
+    """Return the number of texts with different results in run and original: source ids, greedy and beam translations.
 
-    Of translations of a beam whose scores tie, rounding decides which is the first: these are no difference.
+    Rounding decides which one of several beam translations with tied scores comes first. Such a difference is not
+    counted.
     """
-    different = {"source ids": sum(source.encode(each.text) != each.source for each in expected)}
+    sources = [result.source for result in expected]
+    different = {"source ids": sum(source.encode(result.text) != result.source for result in expected)}
     for kind, beams in SEARCHES.items():
         decoding = engine.config.decoding.model_copy(update={"beam_size": beams, "length_penalty": 0.0})
         search = engine.reconfigured(decoding, prepared=False)
-        found = search.search([each.source for each in expected], np.full(len(expected), LONGEST, np.int32), BEST)
-        translations = [(text, hypotheses[0].ids) for text, hypotheses in zip(expected, found, strict=True)]
-        others = [(text, ids) for text, ids in translations if ids != getattr(text, kind)]
-        if kind == "beam":
-            others = [(text, ids) for text, ids in others if not _tie(engine, text.source, ids, text.beam)]
-        different[kind] = len(others)
+        n_bests = search.search(sources, np.full(len(sources), LONGEST, np.int32), BEST)
+        different[kind] = 0
+        for result, n_best in zip(expected, n_bests, strict=True):
+            ids, expected_ids = n_best[0].ids, getattr(result, kind)
+            if ids != expected_ids and not (kind == "beam" and _tie(engine, result.source, ids, expected_ids)):
+                different[kind] += 1
     return different
 
 
 def _tie(engine: TensorFlowEngine, source: list[int], *translations: list[int]) -> bool:
-    """Return whether two translations of a sentence have the same score, but for rounding."""
-    scores = [float(of_tokens.sum()) for of_tokens in engine.token_scores([source] * 2, list(translations))]
-    return abs(scores[0] - scores[1]) <= TIE
+    """Return whether two translations of a sentence have the same score up to rounding."""
+    first, second = (float(scores.sum()) for scores in engine.token_scores([source] * 2, list(translations)))
+    return abs(first - second) <= TIE

@@ -1,1 +1,1 @@
-"""Tokenizers: normalization, words, characters and subwords to ids and back."""
+"""Tokenizers, which normalize text and convert it into ids of words, characters or subwords, and back."""

@@ -1,4 +1,4 @@
-"""Special token ids, the interface of every tokenizer, and the tokens of a text one by one."""
+"""Special token ids, the interface of all tokenizers, and the tokens of a text with their kinds."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,25 +8,25 @@ from typing import Any, Literal, NamedTuple, Protocol
 from nmt.errors import NmtError
 from nmt.storage.names import did_you_mean
 
-# No text encodes to PAD, BOS or EOS: pieces of text have the ids from FIRST_WORD on, whatever their spelling.
+# No text encodes to PAD, BOS or EOS: pieces of text have the ids from FIRST_WORD on, even if spelled like special ones.
 PAD, UNK, BOS, EOS = range(4)
 FIRST_WORD = 4
-UNKNOWN = "<unk>"  # text that UNK decodes to
-SPECIAL_PIECES = ("<pad>", UNKNOWN, "<s>", "</s>")  # how special ids are shown, in the order of the ids
-SPACE_MARK = "\u2581"  # how a piece shows a space, as in sentencepiece
+UNKNOWN = "<unk>"  # the text that UNK decodes to
+SPECIAL_PIECES = ("<pad>", UNKNOWN, "<s>", "</s>")  # pieces of the special ids, in the order of the ids
+SPACE_MARK = "\u2581"  # a space in a piece, as in sentencepiece
 
 TOKENIZER_FORMAT = 2
-"""Number of the file format that is written. Files of format 1 have no number and spell the key ``normalisation``."""
-WITH_TAGS = 3  # number of the format of a tokenizer with tags
+"""Format number of new files. Files of format 1 have no number and spell the key ``normalisation``."""
+WITH_TAGS = 3  # format number of new files of tokenizers with tags
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back. A tokenizer owns its normalization, its vocabulary and the special ids."""
+    """Converter from text to ids and back, with its own normalization, vocabulary and special ids."""
 
     unit: str
-    """What an id stands for: "words", "characters" or "subwords"."""
+    """Name of the pieces: "words", "characters" or "subwords"."""
     tags: Sequence[str] = ()
-    """Corpora with a tag. The ids of tags, which no text encodes to, are the last."""
+    """Names of the corpora with a tag. Tags have the last ids, which no text encodes to."""
 
     def normalize(self, text: str, /) -> str:
         """Return raw text in the normalized form that ``encode`` tokenizes."""
@@ -50,23 +50,23 @@ class Tokenizer(Protocol):
         """Return the text of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return what each id stands for, special ids included. A piece shows a space as ``SPACE_MARK``."""
+        """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
 
     def byte_of(self, id_: int) -> int | None:
-        """Return the byte that an id stands for; None for any other id."""
+        """Return the byte that an id stands for; None if the id stands for no byte."""
         return None
 
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer as JSON, and any further file beside it under the same name with another suffix."""
+        """Write the tokenizer as JSON. Further files get the same name with another suffix."""
 
 
 def ids_of_text(ids: Iterable[int], first_tag: int) -> Iterator[int]:
     """Yield the ids up to the first eos, without pad, bos and tags."""
-    words = (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids))
-    return (id_ for id_ in words if id_ not in {PAD, BOS} and id_ < first_tag)
+    before_eos = (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids))
+    return (id_ for id_ in before_eos if id_ not in {PAD, BOS} and id_ < first_tag)
 
 
 def tag_id(tokenizer: Tokenizer, name: str) -> int:
@@ -86,7 +86,7 @@ def tag_id(tokenizer: Tokenizer, name: str) -> int:
 
 
 def file_header(kind: str, normalization: str, tags: Sequence[str]) -> dict[str, Any]:
-    """Return the fields that the files of all tokenizers have."""
+    """Return the fields that the files of all kinds of tokenizers share."""
     with_tags = {"format": WITH_TAGS, "tags": [*tags]} if tags else {}
     return {"format": TOKENIZER_FORMAT, "kind": kind, "normalization": normalization} | with_tags
 
@@ -95,13 +95,15 @@ class Token(NamedTuple):
     """A token of a text."""
 
     id: int
+    """Id in the vocabulary."""
     piece: str
-    """Piece that the id stands for, with ``SPACE_MARK`` for a space; of an unknown piece, its text."""
+    """Piece of the id, or the text itself for unk; ``SPACE_MARK`` stands for a space."""
     kind: Literal["piece", "unknown", "byte", "special"]
+    """Kind of the id."""
     character: str | None = None
-    """Of a byte, the character that it is a part of."""
+    """Character that a byte is a part of; None for other kinds."""
     place: tuple[int, int] | None = None
-    """Of a byte, its number from 1 within the character, and their number."""
+    """Number of a byte within its character, from 1, and the character's number of bytes; None for other kinds."""
 
 
 def tokens_of(tokenizer: Tokenizer, text: str) -> list[Token]:
@@ -109,14 +111,21 @@ def tokens_of(tokenizer: Tokenizer, text: str) -> list[Token]:
     ids = tokenizer.encode(text)
     byte_of = {id_: tokenizer.byte_of(id_) for id_ in set(ids)}
     bytes_ = bytes(byte for byte in map(byte_of.__getitem__, ids) if byte is not None)
-    characters = ((character, len(character.encode())) for character in bytes_.decode())  # bytes stand for whole ones
-    parts = ((character, (number + 1, count)) for character, count in characters for number in range(count))
-    unknown, found = iter(tokenizer.unknown(text)), []
+    parts = _bytes_of_characters(bytes_.decode())  # a character becomes bytes as a whole, so they can be decoded
+    unknown, tokens = iter(tokenizer.unknown(text)), []
     for id_, piece in zip(ids, tokenizer.pieces(ids), strict=True):
         if id_ == UNK:
-            found.append(Token(id_, next(unknown).replace(" ", SPACE_MARK), "unknown"))
+            tokens.append(Token(id_, next(unknown).replace(" ", SPACE_MARK), "unknown"))
         elif byte_of[id_] is not None:
-            found.append(Token(id_, piece, "byte", *next(parts)))
+            tokens.append(Token(id_, piece, "byte", *next(parts)))
         else:
-            found.append(Token(id_, piece, "piece"))
-    return found
+            tokens.append(Token(id_, piece, "piece"))
+    return tokens
+
+
+def _bytes_of_characters(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the character and the place, as in ``Token``, of each byte of a text in UTF-8."""
+    for character in text:
+        count = len(character.encode())
+        for number in range(1, count + 1):
+            yield character, (number, count)

@@ -1,10 +1,10 @@
-"""Text normalization before tokenizing, the same in preparation and translation."""
+"""Text normalization before tokenizing, which is the same in preparation and translation."""
 
 import re
 import unicodedata
 from collections.abc import Callable
 
-_SHORT_TEXT = 1_000  # characters that need no joiners, even if all of them are combining marks
+_SHORT_TEXT = 1_000  # length of a text that needs no joiners, even if all of it are combining marks
 _MOST_MARKS, _JOINER = 30, "\u034f"
 _NOT_WORD_CHARACTER = re.compile(r"[^a-z0-9 ]")
 
@@ -20,7 +20,7 @@ def stream_safe(text: str) -> str:
     """Return ``text`` with a joiner after every 30 consecutive combining marks (Unicode Annex 15, section 13).
 
     Unicode normalization sorts a run of marks in quadratic time: half a million marks, one line of a hostile file,
-    take minutes. No language has more than a few in a row.
+    take minutes. No language has more than a few marks in a row.
     """
     if text.isascii() or len(text) <= _SHORT_TEXT:
         return text
@@ -42,13 +42,14 @@ def nfkc(text: str) -> str:
 def ascii_words(text: str) -> str:
     """Return the lower-case ASCII words of ``text``: "Grüße, I'm 5!" becomes "grue im".
 
-    Strips accents, removes other non-ASCII characters and punctuation without leaving a space, and drops words with
-    digits, as the usual cleaning of lesson corpora does.
+    The function strips accents, removes other non-ASCII characters and punctuation without leaving a space, and drops
+    words with digits, as the usual cleaning of lesson corpora does.
     """
     decomposed = unicodedata.normalize("NFD", stream_safe(collapse_white_space(text)))
-    kept = _NOT_WORD_CHARACTER.sub("", decomposed.encode("ascii", "ignore").decode("ascii").lower())
-    return " ".join(word for word in kept.split() if word.isalpha())
+    lower = decomposed.encode("ascii", "ignore").decode("ascii").lower()
+    words = _NOT_WORD_CHARACTER.sub("", lower).split()
+    return " ".join(word for word in words if word.isalpha())
 
 
 NORMALIZERS: dict[str, Normalizer] = {"none": collapse_white_space, "nfkc": nfkc, "ascii-words": ascii_words}
-"""Normalization function, by its name in the configuration."""
+"""Normalization functions by their names in the configuration."""

@@ -1,4 +1,4 @@
-"""The kinds of tokenizers: fitted by configuration, loaded from the files that ``save`` writes."""
+"""Fitting of the configured kind of tokenizer, and loading of the files that ``save`` writes."""
 
 import re
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from nmt.tokenizers.base import TOKENIZER_FORMAT, WITH_TAGS, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
-OF_WORDS: dict[str, type[WordTokenizer]] = {"word": WordTokenizer, "char": CharacterTokenizer}
-"""Tokenizers with a list of words or characters as vocabulary, by kind."""
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which JSON can escape and UTF-8 cannot hold
+WORD_TOKENIZERS: dict[str, type[WordTokenizer]] = {"word": WordTokenizer, "char": CharacterTokenizer}
+"""Classes of tokenizers whose vocabulary is a list of words or characters, by kind."""
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, but UTF-8 cannot hold it
 
 
 class _TokenizerFile(Record):
@@ -42,11 +42,11 @@ _FILE = TypeAdapter[_WordFile | _SubwordFile](Annotated[_WordFile | _SubwordFile
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer that ``save`` wrote, in format 1 to 3.
+    """Return a tokenizer that ``save`` wrote, in one of the formats 1 to 3.
 
     Raises:
         NotFoundError: if the file, or the model beside it, is missing.
-        DataError: if one of them is damaged, or has another format.
+        DataError: if one of the files is damaged, or has another format.
     """
     values = read_json(path, "A tokenizer")
     if isinstance(values, dict) and "format" not in values:  # format 1
@@ -64,7 +64,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _load_words(path: Path, stored: _WordFile) -> WordTokenizer:
-    kind, words = OF_WORDS[stored.kind], stored.words
+    kind, words = WORD_TOKENIZERS[stored.kind], stored.words
     invalid = next((word for word in words if not kind.is_piece(word) or _SURROGATE.search(word)), None)
     if invalid is not None or len(set(words)) < len(words):
         held = "a word twice" if invalid is None else repr(invalid[:60])
@@ -88,10 +88,10 @@ def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = 
     """Return a tokenizer of the configured kind, fitted on raw text.
 
     Args:
-        texts: sentences of the training split, of one side or of both.
-        config: kind, normalization and size.
-        pairs: number of training pairs that ``texts`` are a sample of; it determines the default subword vocabulary.
+        texts: sentences of the training split, from one side or from both sides.
+        config: kind, normalization and vocabulary size.
+        pairs: number of training pairs that ``texts`` are a sample of. It determines the default number of subwords.
     """
     if config.tokenizer == "subword":
         return SubwordTokenizer.fit(texts, config, pairs)
-    return OF_WORDS[config.tokenizer].fit(texts, config)
+    return WORD_TOKENIZERS[config.tokenizer].fit(texts, config)

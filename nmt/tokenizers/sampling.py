@@ -1,7 +1,8 @@
-"""Random segmentations into subwords, a function of text and seed alone.
+"""Random segmentations into subwords, which depend on text and seed alone.
 
-sentencepiece draws them too, but its newer versions mix a number of the process into every seed, and a run that resumes
-would go on with other subwords. Words are segmented one by one, since no piece of a model of nmt crosses a space.
+sentencepiece can draw segmentations too. But its newer versions mix a number of the process into every seed, so a
+resumed run would continue with other subwords. The sampler segments word by word, since no piece of nmt's models
+crosses a space.
 """
 
 import bisect
@@ -17,36 +18,43 @@ import sentencepiece
 
 from nmt.tokenizers.base import SPACE_MARK, UNK
 
-MOST_CACHED = 200_000  # words whose segmentations are kept; a word takes about a kilobyte
-UNKNOWN_PENALTY = 10.0  # by which an unknown character scores less than the least piece, as in sentencepiece
+MOST_CACHED = 200_000  # number of words whose lattice is kept; a lattice takes about a kilobyte
+UNKNOWN_PENALTY = 10.0  # score of the worst piece minus the score of an unknown character, as in sentencepiece
 _WORD = re.compile(f"{SPACE_MARK}[^{SPACE_MARK}]*")
 
 
 class Ends(NamedTuple):
-    """Pieces that end at a place of a word, in the order of their beginnings."""
+    """Pieces that end at the same place of a word, in the order of their beginnings."""
 
     starts: list[int]
     """Place where each piece begins."""
     pieces: list[list[int]]
-    """Ids of each: one, or those of the bytes of an unknown character."""
+    """Ids of each piece: a single id, or the ids of the bytes of an unknown character."""
     cumulative: list[float]
-    """Probability that the last piece up to this place is one of the first n."""
+    """Cumulative probabilities of the pieces, given that a piece ends at this place."""
 
 
 class SubwordSampler:
-    """Random segmentations by a sentencepiece model; ``alpha`` is the smoothing, or the dropout rate of BPE."""
+    """Sampler of random segmentations by a sentencepiece model."""
 
     def __init__(self, model: sentencepiece.SentencePieceProcessor, algorithm: str, alpha: float) -> None:
-        """Take the model, its algorithm, "unigram" or "bpe", and alpha."""
+        """Prepare the sampler.
+
+        Args:
+            model: sentencepiece model.
+            algorithm: algorithm of the model, "unigram" or "bpe".
+            alpha: smoothing of the distribution over segmentations (unigram), or rate of skipped merges (BPE).
+        """
         self._model, self._alpha = model, alpha
-        plain = [
-            id_ for id_ in range(model.get_piece_size())
-            if not (model.is_control(id_) or model.is_unknown(id_) or model.is_byte(id_) or model.is_unused(id_))
-        ]  # fmt: skip
+        plain = []
+        for id_ in range(model.get_piece_size()):
+            is_special = model.is_control(id_) or model.is_unknown(id_)
+            if not (is_special or model.is_byte(id_) or model.is_unused(id_)):
+                plain.append(id_)
         self._ids = {model.id_to_piece(id_): id_ for id_ in plain}
         self._scores = {id_: float(model.get_score(id_)) for id_ in plain}
         self._lengths: dict[str, list[int]] = {}
-        """Lengths of the pieces that end with a character, the longest first."""
+        """Lengths of the pieces by the character that they end with, the longest first."""
         for piece in sorted(self._ids, key=len, reverse=True):
             lengths = self._lengths.setdefault(piece[-1], [])
             if len(piece) > 1 and len(piece) not in lengths:
@@ -66,15 +74,14 @@ class SubwordSampler:
             return []
         ids: list[int] = []
         for word in _WORD.findall(SPACE_MARK + normalized.replace(" ", SPACE_MARK)):
-            pieces = list(self._segment(word, dice))
-            # Neighbouring unknown characters are one unknown piece.
-            ids += [
-                id_ for piece, before in zip(pieces, [None, *pieces], strict=False)
-                for id_ in piece if not piece == before == [UNK]
-            ]  # fmt: skip
+            previous = None
+            for piece in self._segment(word, dice):
+                if not piece == previous == [UNK]:  # neighbouring unknown characters are a single unknown piece
+                    ids += piece
+                previous = piece
         return ids
 
-    def _unknown(self, character: str) -> list[int]:
+    def _ids_of_unknown(self, character: str) -> list[int]:
         """Return the ids of a character without a piece: its bytes, or unk."""
         if character not in self._unknowns:
             ids = [self._model.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode("utf-8")]
@@ -82,7 +89,7 @@ class SubwordSampler:
         return self._unknowns[character]
 
     # --- unigram language model: P(segmentation) is proportional to the product of its pieces' probabilities ** alpha
-    # (Kudo 2018, with all segmentations instead of the l best)
+    # (Kudo 2018, but among all segmentations instead of the l best)
 
     def _segment_unigram(self, word: str, dice: random.Random) -> Iterator[list[int]]:
         lattice = self._lattices.get(word)
@@ -91,7 +98,7 @@ class SubwordSampler:
             if len(self._lattices) < MOST_CACHED:
                 self._lattices[word] = lattice
         place, pieces = len(word), []
-        while place:  # backwards: each piece by its probability, given the place where it ends
+        while place:  # from the end: draws the piece that ends at a place, by its probability given that place
             ends = lattice[place - 1]
             choice = bisect.bisect_right(ends.cumulative, dice.random(), hi=len(ends.cumulative) - 1)
             pieces.append(ends.pieces[choice])
@@ -99,7 +106,10 @@ class SubwordSampler:
         return reversed(pieces)
 
     def _lattice(self, word: str) -> list[Ends]:
-        """Return the pieces that end after each character, with probabilities from the sums over what is before."""
+        """Return the pieces that end after each character, with their probabilities.
+
+        ``sums[end]`` is the logarithm of the sum over all segmentations of ``word[:end]``.
+        """
         sums, lattice = [0.0], []
         for end in range(1, len(word) + 1):
             starts, pieces, weights = [], [], []
@@ -109,17 +119,17 @@ class SubwordSampler:
                 if id_ is None and length > 1:
                     continue
                 starts.append(start)
-                pieces.append([id_] if id_ is not None else self._unknown(word[start]))
+                pieces.append([id_] if id_ is not None else self._ids_of_unknown(word[start]))
                 score = self._scores[id_] if id_ is not None else self._unknown_score
                 weights.append(sums[start] + self._alpha * score)
-            most = max(weights)
-            shares = [math.exp(weight - most) for weight in weights]
+            largest = max(weights)
+            shares = [math.exp(weight - largest) for weight in weights]
             total = math.fsum(shares)
-            sums.append(most + math.log(total))
+            sums.append(largest + math.log(total))
             lattice.append(Ends(starts, pieces, list(itertools.accumulate(share / total for share in shares))))
         return lattice
 
-    # --- byte-pair encoding, each merge left out with probability alpha (BPE-dropout, Provilkov et al. 2020)
+    # --- byte-pair encoding, which skips each merge with probability alpha (BPE-dropout, Provilkov et al. 2020)
 
     def _segment_bpe(self, word: str, dice: random.Random) -> Iterator[list[int]]:
         symbols = list(word)
@@ -139,7 +149,7 @@ class SubwordSampler:
         while agenda:
             _, left, right, merged = heapq.heappop(agenda)
             if symbols[left] + symbols[right] != merged or not symbols[left] or not symbols[right]:
-                continue  # one of the two has been merged with another
+                continue  # a merge has changed one of the two symbols meanwhile
             if dice.random() < self._alpha:
                 continue
             symbols[left], symbols[right] = merged, ""
@@ -151,4 +161,4 @@ class SubwordSampler:
         for symbol in symbols:
             if symbol:
                 id_ = self._ids.get(symbol)
-                yield [id_] if id_ is not None else self._unknown(symbol)
+                yield [id_] if id_ is not None else self._ids_of_unknown(symbol)

@@ -1,6 +1,6 @@
-"""Text of any length into sentences that a model reads, and the text between them.
+"""Splitting of a text into the sentences that a model reads, and the text between them.
 
-White space and line breaks are kept exactly: sentences and separators in order are the text again.
+Sentences and separators together are exactly the text, with all its white space and line breaks.
 """
 
 import itertools
@@ -20,23 +20,25 @@ PUNCTUATION = re.compile(
 )
 
 STOPS = frozenset(".!?\u2026\u3002\uff01\uff1f\uff61\u0964\u061f\u06d4\u1362\u104b\u17d4\u0589\u203c\u2047\u2048\u2049")
-"""Signs that end a sentence; a line without them within it has one."""
+"""Characters that end a sentence. A line with none of them before its last character is a single sentence."""
 
-SEVERAL_SHARE, SAMPLE_LINES = 0.1, 1_000
-"""Share of lines with several sentences from which lines are not split; lines that decide it."""
+SEVERAL_SHARE = 0.1
+"""Share of lines with several sentences from which on the lines of a corpus do not count as single sentences."""
+SAMPLE_LINES = 1_000
+"""Number of lines of a corpus from which this share is estimated."""
 
 WINDOW = 4_000
-"""Characters of a line that are split into sentences at a time; hardly any line has more."""
+"""Number of characters of a line that are split into sentences at a time. Hardly any line has more."""
 
 Count = Callable[[str], int]
-"""Number of tokens of a sentence."""
+"""Function that returns the number of tokens of a sentence."""
 
 
 class Segment(NamedTuple):
-    """Sentence, or part of a very long one."""
+    """A sentence, or a part of a very long sentence."""
 
     text: str
-    """Sentence without white space around it; empty at the beginning of a text that begins with white space."""
+    """Sentence without white space around it; empty for the white space that a text begins with."""
     separator: str
     """Text after the sentence: white space, line breaks, or nothing."""
     tokens: int
@@ -44,7 +46,7 @@ class Segment(NamedTuple):
 
     @property
     def has_words(self) -> bool:
-        """Whether there is something to translate: a letter or a digit. Models make up words for all else."""
+        """Whether the text has a letter or a digit. For any other text models make up words."""
         return any(map(str.isalnum, self.text))
 
 
@@ -53,44 +55,52 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
 
     Args:
         text: text with lines and paragraphs. A line break ends a sentence.
-        language: code of its language, for abbreviations and punctuation.
-        count: tokens of a sentence.
-        most_tokens: most tokens of a sentence. Longer ones are cut at punctuation, else at white space, else anywhere.
+        language: code of the language, for abbreviations and punctuation.
+        count: function that returns the number of tokens of a sentence.
+        most_tokens: most tokens of a sentence. A longer sentence is cut at punctuation, else at white space, else
+            anywhere.
     """
-    found: list[Segment] = []
-    for piece in (piece for line in LINE_BREAK.split(text) if line for piece in _pieces(line, language)):
-        core = piece.strip()
-        start = piece.find(core) if core else len(piece)
-        before, after = piece[:start], piece[start + len(core) :]
-        if before:
-            if found:
-                found[-1] = found[-1]._replace(separator=found[-1].separator + before)
-            else:
-                found.append(Segment("", before, 0))
-        if core:
-            found.extend(_shorten(core, count, most_tokens))
-            found[-1] = found[-1]._replace(separator=found[-1].separator + after)
-    return found
+    segments: list[Segment] = []
+    for line in LINE_BREAK.split(text):
+        for piece in _pieces(line, language) if line else []:
+            core = piece.strip()
+            start = piece.find(core) if core else len(piece)
+            before, after = piece[:start], piece[start + len(core) :]
+            if before:
+                if not segments:
+                    segments.append(Segment("", "", 0))
+                _append_space(segments, before)
+            if core:
+                segments.extend(_shorten(core, count, most_tokens))
+                _append_space(segments, after)
+    return segments
+
+
+def _append_space(segments: list[Segment], space: str) -> None:
+    """Append white space to the separator of the last segment."""
+    segments[-1] = segments[-1]._replace(separator=segments[-1].separator + space)
 
 
 def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
     """Return the sentences of a line without white space around it, each with the white space after it."""
     if STOPS.isdisjoint(line[:-1]):
         return [(line, "")]
-    found: list[tuple[str, str]] = []
+    sentences: list[tuple[str, str]] = []
     for piece in _pieces(line, language):
         text = piece.rstrip()
-        if found and not found[-1][1] and found[-1][0][-1:] in ".!?":  # as in www.example.com
-            found[-1] = found[-1][0] + text, piece[len(text) :]
+        space = piece[len(text) :]
+        previous, previous_space = sentences[-1] if sentences else ("", "")
+        if sentences and not previous_space and previous[-1:] in ".!?":  # as in www.example.com
+            sentences[-1] = previous + text, space
         else:
-            found.append((text, piece[len(text) :]))
-    return [each for each in found if each[0]]
+            sentences.append((text, space))
+    return [(text, space) for text, space in sentences if text]
 
 
 def has_fewer_sentences(source: str, translation: str, source_language: str, target_language: str) -> bool:
     """Return whether a line of several sentences has a translation of fewer.
 
-    A translation without any sign that ends a sentence, as of a model that writes no punctuation, counts as whole.
+    A translation without any character that ends a sentence counts as complete: some models write no punctuation.
     """
     if STOPS.isdisjoint(translation):
         return False
@@ -99,17 +109,17 @@ def has_fewer_sentences(source: str, translation: str, source_language: str, tar
 
 
 def are_single(lines: Iterable[str], language: str) -> bool:
-    """Return whether nearly all lines of a corpus are one sentence, so that a line of several is unlike them."""
+    """Return whether nearly all lines of a corpus are single sentences."""
     sample = list(itertools.islice(lines, SAMPLE_LINES))
     several = sum(len(sentences_of(line.strip(), language)) > 1 for line in sample)
     return several < SEVERAL_SHARE * max(1, len(sample))
 
 
 def _pieces(line: str, language: str) -> list[str]:
-    """Return parts of a line with at most a sentence in each; all together they are the line."""
+    """Return the parts of a line, with at most one sentence in each part. Joined they are the line."""
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
     plain = SPACE.sub(" ", line)
-    if is_marked := MARK.search(line):  # tags have no width, other pieces that of a space
+    if is_marked := MARK.search(line):  # tags have no width, and other pieces have the width of a space
         plain = MARK.sub(" ", PAIRED.sub("", plain))
     sentences = _plain_sentences(plain, language)
     if not sentences:
@@ -123,36 +133,36 @@ def _pieces(line: str, language: str) -> list[str]:
 
 
 def _plain_sentences(line: str, language: str) -> list[str]:
-    """Return the sentences of a line without tags; none where they cannot be told.
+    """Return the sentences of a line without tags; none if sentencex fails on the line.
 
-    The line is read in windows: sentencex takes quadratic time for sentences without spaces between them. The last
-    sentence of a window may end beyond it, so the next window begins with it.
+    The line is split window by window, since sentencex takes quadratic time for sentences without spaces between them.
+    The last sentence of a window may end beyond the window, so the next window begins with this sentence.
     """
-    found, start, goes_on = list[str](), 0, False
+    line_sentences, start, is_unfinished = list[str](), 0, False
     while start < len(line):
         window = line[start : start + WINDOW]
         try:
             sentences = sentencex.segment(language, window)
         except BaseException as error:
-            # A panic of Rust code is no Exception.
+            # A panic of Rust code is no subclass of Exception.
             if type(error).__name__ != "PanicException":
                 raise
             return []
         if "".join(sentences) != window:
             return []
-        is_last, is_one = start + WINDOW >= len(line), len(sentences) == 1
-        if not is_last and not is_one:
+        is_last, is_single = start + WINDOW >= len(line), len(sentences) == 1
+        if not is_last and not is_single:
             sentences.pop()
         start += sum(map(len, sentences))
-        if goes_on:
-            sentences[0] = found.pop() + sentences[0]
-        found += sentences
-        goes_on = is_one
-    return found
+        if is_unfinished:
+            sentences[0] = line_sentences.pop() + sentences[0]
+        line_sentences += sentences
+        is_unfinished = is_single
+    return line_sentences
 
 
 def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:
-    """Return a sentence as segments of at most ``most_tokens`` tokens; a single character is not cut."""
+    """Return a sentence as segments of at most ``most_tokens`` tokens. A single character is never cut."""
     segments: list[Segment] = []
     waiting = [(sentence, "")]
     while waiting:
@@ -169,10 +179,11 @@ def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:
 
 
 def _cut(text: str) -> int:
-    """Return where to cut a text without white space around it: a place from 1 to its length - 1."""
-    middle, quarter = len(text) // 2, len(text) // 4  # a place in its middle half, if there is any
+    """Return the place at which a text without white space around it is cut, from 1 to its length - 1."""
+    middle, quarter = len(text) // 2, len(text) // 4
     for pattern in (PUNCTUATION, SPACES):
-        places = [match.end() for match in pattern.finditer(text, quarter, len(text) - quarter)]
+        places = [match.end() for match in pattern.finditer(text, quarter, len(text) - quarter)]  # in the middle half
         if places:
-            return max(1, min(min(places, key=lambda place: abs(place - middle)), len(text) - 1))
+            nearest = min(places, key=lambda place: abs(place - middle))
+            return max(1, min(nearest, len(text) - 1))
     return middle

@@ -1,4 +1,4 @@
-"""Subword tokenizers: sentencepiece models (Kudo and Richardson 2018), trained on the corpus."""
+"""Subword tokenizers, which are sentencepiece models (Kudo and Richardson 2018) trained on the corpus."""
 
 import functools
 import io
@@ -16,26 +16,26 @@ from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, UNK, UNKN
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.sampling import SubwordSampler
 
-# A fixed number: the trainer's partial sums depend on the number of threads, and so does the rounded vocabulary.
+# The number is fixed, since the trainer's rounding, and thus the vocabulary, depends on the number of threads.
 TRAINER_THREADS = 4
-# Of a unigram model it smooths the distribution over all segmentations: Kudo 2018 takes 0.2 for small corpora (and 0.1
-# among the best 64 alone). On English of Multi30k 0.2 makes 1.3 times as many subwords, 0.1 1.9 times. Of BPE it is the
-# rate at which merges are left out (Provilkov 2020), for 1.4 times as many.
+# For a unigram model, alpha smooths the distribution over all segmentations. Kudo 2018 uses 0.2 for small corpora (and
+# 0.1 among the 64 best segmentations). On the English of Multi30k, 0.2 gives 1.3 times as many subwords, and 0.1 gives
+# 1.9 times as many. For BPE, alpha is the rate of skipped merges (Provilkov 2020), which gives 1.4 times as many.
 SAMPLING_ALPHA = {"unigram": 0.2, "bpe": 0.1}
-# (least number of training pairs, vocabulary size). With 8,000 on Tatoeba most words are whole, and each piece is
-# frequent enough to be learnt; Multi30k learns sooner with 4,000 (configs/MEASUREMENTS.md).
+# (least number of training pairs, vocabulary size). With 8,000 ids for Tatoeba most words are whole, and each piece is
+# frequent enough to be learned. Multi30k learns faster with 4,000 ids (configs/MEASUREMENTS.md).
 VOCABULARY_SIZES = (
     (5_000_000, 32_000), (1_000_000, 16_000), (60_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000),
 )  # fmt: skip
 
 
 def default_vocabulary_size(pairs: int, characters: int) -> int:
-    """Return the default number of ids for a corpus with these numbers of training pairs and distinct characters."""
+    """Return the default number of ids for a corpus, given its numbers of training pairs and distinct characters."""
     return max(2 * characters, next(size for least, size in VOCABULARY_SIZES if pairs >= least))
 
 
 class SubwordTokenizer:
-    """A sentencepiece model with its own normalization. Control strings such as "</s>" in a text are plain text."""
+    """Tokenizer with a sentencepiece model. Control strings such as "</s>" in a text are plain text."""
 
     unit = "subwords"
     tags: Sequence[str] = ()
@@ -60,9 +60,11 @@ class SubwordTokenizer:
         except UnicodeDecodeError:
             raise DataError("The sentencepiece model has pieces that are not UTF-8.") from None
         self._normalize = NORMALIZERS[normalization]
+        # Imported models of several target languages have a code for each language behind their pieces.
         self._codes, last = {}, int(pieces.get_piece_size()) - 1
         while last > EOS and pieces.is_control(last):
-            self._codes[pieces.id_to_piece(last)], last = last, last - 1
+            self._codes[pieces.id_to_piece(last)] = last
+            last -= 1
         self._end = last + 1
 
     def normalize(self, text: str) -> str:
@@ -77,7 +79,7 @@ class SubwordTokenizer:
         """Train a model of ``config.vocabulary_size`` ids, or fewer if the texts have fewer pieces.
 
         Args:
-            texts: sentences; sentencepiece takes some 24 bytes of memory per byte of text.
+            texts: sentences. sentencepiece takes about 24 bytes of memory per byte of text.
             config: algorithm, vocabulary size and normalization.
             pairs: number of training pairs that ``texts`` are a sample of; by default the number of texts.
 
@@ -89,7 +91,7 @@ class SubwordTokenizer:
         characters = len(set().union(*sentences))
         size = config.vocabulary_size or default_vocabulary_size(len(sentences) if pairs is None else pairs, characters)
         characters += FIRST_WORD + 1 + (256 if config.byte_fallback else 0)
-        # Covers all characters if they are few beside the pieces; else the rarest 0.05% become bytes.
+        # With many characters for the size of the vocabulary, the rarest 0.05% of them become bytes.
         coverage = 1.0 if 4 * characters <= size or not config.byte_fallback else 0.9995
         model = io.BytesIO()
         try:
@@ -117,14 +119,16 @@ class SubwordTokenizer:
     def encode(self, text: str) -> list[int]:
         """Return the ids of raw text, without bos and eos; unk only for unseen characters without byte fallback.
 
-        For models of several target languages, whose codes are tags, text may begin with one, such as ">>deu<<".
+        For models of several target languages, text may begin with the code of a language, such as ">>deu<<".
         """
-        if self._codes and (code := "".join(text.partition("<<")[:2])) in self._codes:
-            return [self._codes[code], *self.encode(text[len(code) :])]
+        if self._codes:
+            before, end, after = text.partition("<<")
+            if before + end in self._codes:
+                return [self._codes[before + end], *self.encode(after)]
         return self._pieces.encode(self.normalize(text))
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
-        """Return a random segmentation of each raw text (Kudo 2018; for BPE BPE-dropout, Provilkov 2020)."""
+        """Return a random segmentation of each raw text (Kudo 2018; BPE-dropout, Provilkov 2020)."""
         dice = random.Random(seed)
         return [self._sampler.sample(self.normalize(text), dice) for text in texts]
 
@@ -143,8 +147,9 @@ class SubwordTokenizer:
         return [self._pieces.id_to_piece(int(id_)) if id_ < end else tags[id_ - end] for id_ in ids]
 
     def byte_of(self, id_: int) -> int | None:
-        """Return the byte that an id stands for; None for any other id."""
-        return int(self._pieces.id_to_piece(id_)[1:-1], 16) if id_ < self._end and self._pieces.is_byte(id_) else None
+        """Return the byte that an id stands for; None if the id stands for no byte."""
+        is_byte = id_ < self._end and self._pieces.is_byte(id_)
+        return int(self._pieces.id_to_piece(id_)[1:-1], 16) if is_byte else None
 
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""

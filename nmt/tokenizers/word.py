@@ -1,4 +1,4 @@
-"""Word and character tokenizers: one id per word, or one per character."""
+"""Word and character tokenizers, with an id for each word or each character."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,28 +12,28 @@ from nmt.tokenizers.normalization import NORMALIZERS
 
 
 class WordTokenizer(Tokenizer):
-    """One id per word. White space separates words after normalization."""
+    """Tokenizer with an id for each word. White space separates words after normalization."""
 
     kind: ClassVar = "word"
     unit: str = "words"
-    separator: ClassVar = " "  # text between two words
+    separator: ClassVar = " "  # text between two pieces
 
     def __init__(self, words: list[str], normalization: str) -> None:
-        """Take the vocabulary in the order of its ids; the first word gets ``FIRST_WORD``."""
+        """Take the vocabulary in the order of its ids; the first word gets the id ``FIRST_WORD``."""
         self.words = words
         self.normalization = normalization
         self._ids = {word: id_ for id_, word in enumerate(words, start=FIRST_WORD)}
 
     @classmethod
     def fit(cls, texts: Iterable[str], config: DataConfig) -> "WordTokenizer":
-        """Build the vocabulary of ``texts``: most frequent words first, equally frequent ones alphabetically."""
+        """Build the vocabulary of ``texts``: the most frequent words first, equally frequent words alphabetically."""
         normalize = NORMALIZERS[config.normalization]
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(cls._split(normalize(text)))
-        kept = sorted((-count, word) for word, count in counts.items() if count >= config.min_count)
+        frequent = sorted((-count, word) for word, count in counts.items() if count >= config.min_count)
         limit = None if config.vocabulary_size is None else config.vocabulary_size - FIRST_WORD
-        return cls([word for _, word in kept[:limit]], config.normalization)
+        return cls([word for _, word in frequent[:limit]], config.normalization)
 
     @staticmethod
     def is_piece(text: str) -> bool:
@@ -59,11 +59,11 @@ class WordTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
-        kept = ids_of_text(ids, FIRST_WORD + len(self.words))
-        return self.separator.join(SPECIAL_PIECES[UNK] if id_ == UNK else self.words[id_ - FIRST_WORD] for id_ in kept)
+        words = ids_of_text(ids, FIRST_WORD + len(self.words))
+        return self.separator.join(SPECIAL_PIECES[UNK] if id_ == UNK else self.words[id_ - FIRST_WORD] for id_ in words)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return the word of each id, special ids included. A character that is a space is ``SPACE_MARK``."""
+        """Return the piece of each id, special ids included. A space as a character becomes ``SPACE_MARK``."""
         end, tags = FIRST_WORD + len(self.words), [f"<{tag}>" for tag in self.tags]
         return [
             SPECIAL_PIECES[id_] if id_ < FIRST_WORD
@@ -81,7 +81,7 @@ class WordTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(WordTokenizer):
-    """One id per character, the space included."""
+    """Tokenizer with an id for each character, the space included."""
 
     kind: ClassVar = "char"
     unit: str = "characters"
@@ -89,7 +89,7 @@ class CharacterTokenizer(WordTokenizer):
 
     @staticmethod
     def is_piece(text: str) -> bool:
-        """Return whether text can be in the vocabulary: one character, and no white space but the space."""
+        """Return whether text can be in the vocabulary: a single character that is no white space except the space."""
         return len(text) == 1 and (text == " " or not text.isspace())
 
     @staticmethod

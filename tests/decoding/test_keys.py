@@ -162,9 +162,9 @@ def test_an_export_carries_a_key_or_its_model_card_names_it_as_missing(
     for key in KEYS:
         decoding = change_decoding(START, changed(key))
         reached = to_export(name, with_decoding(model, decoding), tmp_path / key, searched) != before
-        carried, told = settings_of(exporter, decoding).split(" is not told ")
-        assert (key in exporter.carried(decoding)) == reached == (f"{key} as " in carried), key
-        assert reached or f"{key} {changed(key)[key]}" in told, key
+        exported, missing = settings_of(exporter, decoding).split(" does not receive ")
+        assert (key in exporter.exported_keys(decoding)) == reached == (f"{key} as " in exported), key
+        assert reached or f"{key} {changed(key)[key]}" in missing, key
 
 
 COMMANDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {

@@ -1,4 +1,4 @@
-"""Exports in the programs that they are for, in an environment without nmt.
+"""Exports, used by the programs that they are made for, in an environment without nmt.
 
 ``NMT_CONSUMERS`` names the Python of an environment with the packages of ``CONSUMERS`` in ``.ci/run``.
 """
@@ -44,21 +44,21 @@ import ctranslate2, sentencepiece
 folder = folders["ctranslate2"]
 source, target = (sentencepiece.SentencePieceProcessor(f"{folder}/{side}.spm") for side in ("source", "target"))
 tokens = [source.encode(text, out_type=str) for text in texts]
-found = ctranslate2.Translator(folder).translate_batch(tokens, beam_size=1)
-found = {"ctranslate2": [target.decode(result.hypotheses[0]) for result in found]}
+results = ctranslate2.Translator(folder).translate_batch(tokens, beam_size=1)
+translations = {"ctranslate2": [target.decode(result.hypotheses[0]) for result in results]}
 
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 folder = folders["huggingface"]
 tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
 rows = [model.generate(**tokenizer(text, return_tensors="pt"), num_beams=1, max_new_tokens=20)[0] for text in texts]
-found["huggingface"] = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+translations["huggingface"] = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
 
 from argostranslate import package, sbd, translate
 sbd.MiniSBDSentencizer.split_sentences = lambda self, text: [text]
 folder = folders["argos"]
 package.install_from_path(next(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".argosmodel")))
-found["argos"] = [translate.get_translation_from_codes("en", "de").translate(text) for text in texts]
-print(json.dumps(found))
+translations["argos"] = [translate.get_translation_from_codes("en", "de").translate(text) for text in texts]
+print(json.dumps(translations))
 """
 
 
@@ -72,8 +72,8 @@ def learned(prepared: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
-def found(learned: Run) -> dict[str, list[str]]:
-    """What each consumer translates in a process without nmt."""
+def translations(learned: Run) -> dict[str, list[str]]:
+    """Translations by each consumer, in a process without nmt."""
     pytest.importorskip("transformers", reason="the export is compared here too, which needs nmt[huggingface]")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(learned.folder.parent.parent)
@@ -86,14 +86,14 @@ def found(learned: Run) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "huggingface"])
-def test_greedy_search_finds_what_nmt_finds(learned: Run, found: dict[str, list[str]], name: str) -> None:
-    assert found[name] == Translator.open(learned).translate(TEXTS)
+def test_greedy_search_finds_what_nmt_finds(learned: Run, translations: dict[str, list[str]], name: str) -> None:
+    assert translations[name] == Translator.open(learned).translate(TEXTS)
 
 
 def test_argos_translate_finds_what_nmt_finds_with_its_beam_and_penalty(
-    learned: Run, found: dict[str, list[str]]
+    learned: Run, translations: dict[str, list[str]]
 ) -> None:
     decoding = learned.config().decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.2})
     ours = Translator.open(learned, None, decoding).translate(TEXTS)
-    assert found["argos"] == ours
+    assert translations["argos"] == ours
     assert ours[1] == "ich bin durstig schön"

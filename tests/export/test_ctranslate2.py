@@ -1,4 +1,4 @@
-"""Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
+"""Export to CTranslate2 and translation with it, compared with nmt for every option of the Transformer."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
-from nmt.export.transformer_weights import CARRIED, OF_TRAINING
+from nmt.export.transformer_weights import SUPPORTED, TRAINING_ONLY
 from nmt.runs.directory import Run
 from nmt.runtime import tf
 from nmt.text.translator import TextOptions, Translator
@@ -49,13 +49,13 @@ SLOW: list[Variant] = [
 Pair = tuple[Translator, Translator]
 
 
-def test_every_key_that_is_carried_has_a_variant_here_and_every_key_is_one_of_the_section() -> None:
+def test_every_supported_key_has_a_variant_here_and_is_a_key_of_the_section() -> None:
     tried = EXPORT_SIZES.keys() | {key for _, options in (*FAST, *SLOW) for key in options}
-    assert tried == CARRIED and TransformerConfig.model_fields.keys() > OF_TRAINING | CARRIED
+    assert tried == SUPPORTED and TransformerConfig.model_fields.keys() > TRAINING_ONLY | SUPPORTED
 
 
 def exported(run: Run, folder: Path) -> Pair:
-    """Return our own translator of a run, and that of its export, which read text as it stands."""
+    """Return the translator of a run and the translator of its export, both with ``ordinary_text: none``."""
     model, exporter = TrainedModel.of(run, None), CTranslate2Exporter()
     decoding = model.config.decoding.model_copy(update={"ordinary_text": "none"})
     model = dataclasses.replace(model, config=model.config.model_copy(update={"decoding": decoding}))
@@ -74,15 +74,15 @@ def made() -> list[Pair]:
 
 @pytest.fixture
 def pair(make_run: MakeRun, made: list[Pair], tmp_path: Path) -> Pair:
-    """Translators of a run on subwords, made once."""
+    """Translators of a run on subwords and of its export, made once."""
     if not made:
         made.append(exported(make_run("subword"), tmp_path))
     return made[0]
 
 
 def expected_scores(translator: Translator, sources: list[str], targets: list[str]) -> list[float]:
-    """Return log P(target | source) among the tokens that search can generate: without pad and bos."""
-    found = []
+    """Return log P(target | source) among the tokens that search can generate, which excludes pad and bos."""
+    scores = []
     for source, target in zip(sources, targets, strict=True):
         bos = [BOS] if translator.config.model.reads_bos else []
         ids = tf.constant([[*bos, *translator.source.encode(source), EOS]])
@@ -90,8 +90,8 @@ def expected_scores(translator: Translator, sources: list[str], targets: list[st
         logits = translator.engine.model(ids, whole[:, :-1]).numpy()[0].astype(np.float64)
         logits[:, [PAD, BOS]] = -np.inf
         chosen = logits[np.arange(len(logits)), whole.numpy()[0, 1:]]
-        found.append(float((chosen - np.log(np.exp(logits).sum(axis=1))).sum()))
-    return found
+        scores.append(float((chosen - np.log(np.exp(logits).sum(axis=1))).sum()))
+    return scores
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def expected_scores(translator: Translator, sources: list[str], targets: list[st
     [*FAST, *(pytest.param(*variant, marks=pytest.mark.slow) for variant in SLOW)],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, tokenizer: str, section: dict[str, Any]) -> None:
+def test_every_option_is_exported(make_run: MakeRun, tmp_path: Path, tokenizer: str, section: dict[str, Any]) -> None:
     ours, theirs = exported(make_run(tokenizer, **section), tmp_path)
     mine, other = (translator.find(TEXTS) for translator in (ours, theirs))
     assert [n_best[0]._replace(score=None) for n_best in other] == [n_best[0]._replace(score=None) for n_best in mine]
@@ -150,7 +150,7 @@ def test_a_prefix_begins_every_translation(pair: Pair) -> None:
 def test_no_n_gram_is_written_twice(pair: Pair, beam_size: int) -> None:
     settings = {"beam_size": beam_size, "no_repeat_ngram_size": 2, "max_length_extra": 12}
     decoding = pair[0].config.decoding.model_copy(update=settings)
-    mine, other = ([each.ids for [each] in translator.reconfigured(decoding).find(TEXTS)] for translator in pair)
+    mine, other = ([best.ids for [best] in translator.reconfigured(decoding).find(TEXTS)] for translator in pair)
     assert all(len({*itertools.pairwise(ids)}) == max(0, len(ids) - 1) for ids in mine + other)
     assert mine == other or beam_size > 1  # CTranslate2 divides the probability of masked tokens among the others
 

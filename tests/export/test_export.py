@@ -1,4 +1,4 @@
-"""``nmt export`` from its checks to its end: compared, whole or absent, with a card that is true."""
+"""``nmt export`` from its checks to its end: an export is compared, complete or absent, and its card is correct."""
 
 import json
 import re
@@ -32,7 +32,7 @@ ANYTHING = Tolerance(bleu=100, agreement=0)
 
 @pytest.fixture(scope="module")
 def exported_project(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the trained project, whose run is exported."""
+    """A copy of the trained project with an export of its run."""
     project = Path(shutil.copytree(trained_project, tmp_path_factory.mktemp("exported") / "project"))
     done = nmt("export", "--to", "ctranslate2", "--languages", "en-de", "--licence", "CC BY 4.0", cwd=project)
     assert re.search(r"Equal to nmt: (\d+) of \1 sentences", done.stdout)

@@ -1,6 +1,6 @@
-"""Exports to transformers: the same logits and the same translations as ours, over the options of the Transformer.
+"""Exports to transformers have the same logits and translations as nmt, for all options of the Transformer.
 
-The tests of what transformers does with an export need the extra huggingface (torch and transformers), and are slow.
+Tests that run transformers need the extra huggingface (torch and transformers), and are slow.
 """
 
 import importlib.util
@@ -33,13 +33,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 SENTENCES = ["a dog runs over the green grass", "two men sit", "the dog", "a woman in a red dress sings", "men run"]
 OTHERS = ["ein hund rennt", "zwei manner sitzen da", "der hund", "eine frau singt im roten kleid und a dog", "sie"]
 TOLERANCE = 2e-5
-"""Largest difference of logits whose standard deviation is 1: rounding of float32."""
+"""Largest difference of logits with standard deviation 1, by rounding in float32."""
 MakeModel = Callable[..., TrainedModel]
 
 
 @pytest.fixture(scope="module")
 def transformers() -> None:
-    """Skip the test without the extra."""
+    """Skip the test if the extra huggingface is not installed."""
     if not all(map(importlib.util.find_spec, HuggingFaceExporter.modules)):
         pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
 
@@ -49,7 +49,7 @@ SUBWORDS = ["separate", "subword", "bpe", "without-bytes"]
 
 @pytest.fixture
 def make_model(make_run: MakeRun) -> MakeModel:
-    """Return a function that makes a model with random weights, as ``make_run``."""
+    """Return a function that makes a model with random weights, as ``make_run`` does."""
     return lambda *arguments, **options: TrainedModel.of(make_run(*arguments, **options), None)
 
 
@@ -61,7 +61,7 @@ def export(model: TrainedModel, folder: Path) -> Path:
 
 
 def our_logits(model: TrainedModel) -> Iterator[np.ndarray]:
-    """Yield the logits [T, V] of each sentence pair, by our model without padding."""
+    """Yield nmt's logits [T, V] of each sentence pair, without padding."""
     from nmt.models.build import build_model
     from nmt.models.weights import set_weights
     from nmt.runtime import tf
@@ -99,13 +99,13 @@ from pathlib import Path
 from nmt.export.huggingface import load_tokenizer
 folder, texts, rows = json.load(sys.stdin)
 tokenizer = load_tokenizer(Path(folder))
-found = [tokenizer(texts)["input_ids"], [tokenizer.decode(ids, skip_special_tokens=True) for ids in rows]]
-Path(sys.argv[1]).write_text(json.dumps(found))
+decoded = [tokenizer.decode(ids, skip_special_tokens=True) for ids in rows]
+Path(sys.argv[1]).write_text(json.dumps([tokenizer(texts)["input_ids"], decoded]))
 """
 
 
 def their_logits(folder: Path, model: TrainedModel, copy: Path | None = None) -> Iterator[np.ndarray]:
-    """Yield the logits [T, V] of each sentence pair, by transformers: all sentences in a padded batch."""
+    """Yield the logits [T, V] of each sentence pair by transformers, from a padded batch of all sentences."""
     targets = [[BOS, *model.target.encode(text)] for text in OTHERS]
     longest = max(map(len, targets))
     padded = [ids + [PAD] * (longest - len(ids)) for ids in targets]
@@ -117,7 +117,7 @@ def their_logits(folder: Path, model: TrainedModel, copy: Path | None = None) ->
 
 
 def difference(model: TrainedModel, folder: Path, copy: Path | None = None) -> float:
-    """Return the largest difference of a logit, with ours scaled to a standard deviation of 1."""
+    """Return the largest difference of a logit, in standard deviations of nmt's logits if these exceed 1."""
     pairs = list(zip(our_logits(model), their_logits(folder, model, copy), strict=True))
     scale = max(1.0, float(np.std(np.concatenate([ours.ravel() for ours, _ in pairs]))))
     return max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs) / scale
@@ -143,7 +143,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     *((kind, options) for kind in SUBWORDS for options in ({}, {"norm_placement": "pre", "source_bos": False})),
 ]
 COPIED = ({}, {"norm_placement": "pre"}, {"norm_placement": "pre", "positions": "learned", "max_positions": 80})
-"""Options with which a copy that transformers saves is tested too."""
+"""Options for which a copy that transformers saves is tested too."""
 
 
 @pytest.mark.slow
@@ -226,10 +226,10 @@ def test_limit_of_each_translation_is_ours(make_model: MakeModel) -> None:
         def generate(self, *, attention_mask: np.ndarray, max_new_tokens: int, **_: Any) -> np.ndarray:
             return np.array([[BOS] + [7] * max_new_tokens] * len(attention_mask))
 
-    found = translations_of(Texts(), Repeats(), model, texts, 1024)
-    assert [len(text.split()) for text in found] == [short, 0, long]
-    found = translations_of(Texts(), Repeats(), model, ["the dog"], 7)
-    assert [len(text.split()) for text in found] == [7]
+    translations = translations_of(Texts(), Repeats(), model, texts, 1024)
+    assert [len(text.split()) for text in translations] == [short, 0, long]
+    translations = translations_of(Texts(), Repeats(), model, ["the dog"], 7)
+    assert [len(text.split()) for text in translations] == [7]
 
 
 def test_files_hold_our_numbers(make_model: MakeModel, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Processes of consumers: without TensorFlow, and one message for whatever happens to them."""
+"""Processes of consumers run without TensorFlow, and a failure of any kind gives one message."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SavedModel exports: the translations of nmt, by TensorFlow alone."""
+"""SavedModel exports translate as nmt does, with TensorFlow alone."""
 
 import functools
 import re
@@ -89,11 +89,11 @@ SENTENCES = [
 
 
 class Export(NamedTuple):
-    """An exported model, as nmt sees it and as TensorFlow does."""
+    """An exported model, with its translator in nmt and its signatures in TensorFlow."""
 
     model: TrainedModel
     translator: Translator
-    """Greedy search with the model."""
+    """Translator with greedy search."""
     folder: Path
     signatures: Any
 
@@ -117,7 +117,7 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
 
 
 def with_beams(translator: Translator, beams: int) -> Translator:
-    """The same model, searched with K beams; 1: greedily. It reads text as it stands."""
+    """Return a translator of the same model with K beams (1: greedy search) and ``ordinary_text: none``."""
     changes = {"beam_size": beams, "ordinary_text": "none"}
     return translator.reconfigured(translator.config.decoding.model_copy(update=changes))
 
@@ -245,7 +245,7 @@ def test_a_run_is_exported_and_compared_with_both_searches(
 
 @pytest.mark.slow
 def test_the_script_of_the_card_translates_as_nmt_does(exports: Callable[[str], Export]) -> None:
-    """In a process as of a reader, who has no nmt."""
+    """The script runs in a process without nmt, as for a reader of the card."""
     exported = exports("tied embeddings, subwords")
     [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
     done = subprocess.run(

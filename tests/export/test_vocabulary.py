@@ -1,4 +1,4 @@
-"""Pieces that are different strings; sentencepiece models with normalization: the tokenizer's ids from raw text."""
+"""Unique pieces, and sentencepiece models whose normalization gives the tokenizer's ids for raw text."""
 
 import unicodedata
 
@@ -26,8 +26,9 @@ PROCESSORS = {
 
 
 def marks_are_ordered(text: str) -> bool:
-    """Whether no two combining marks stand in another order than Unicode's, "¨" as a space with its mark."""
-    return unicodedata.normalize("NFKD", text) == "".join(unicodedata.normalize("NFKD", one) for one in text)
+    """Return whether all combining marks are in Unicode's order, with "¨" as a space and its mark."""
+    decomposed = "".join(unicodedata.normalize("NFKD", character) for character in text)
+    return unicodedata.normalize("NFKD", text) == decomposed
 
 
 @pytest.mark.parametrize("normalization", PROCESSORS)

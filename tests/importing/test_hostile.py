@@ -1,4 +1,4 @@
-"""Damaged, lying and hostile folders: one message each, no run, nothing executed."""
+"""Damaged, inconsistent and hostile model folders: nmt gives one message, writes no run and executes nothing."""
 
 import importlib.util
 import io
@@ -37,7 +37,7 @@ class Evil:
 
 
 def keys(name: str = "config.json", **changes: Any) -> Callable[[Path], None]:
-    """Return a change of a JSON file; None removes a key."""
+    """Return a function that changes keys of a JSON file; the value None removes a key."""
 
     def change(folder: Path) -> None:
         values = json.loads((folder / name).read_text()) | changes
@@ -47,7 +47,7 @@ def keys(name: str = "config.json", **changes: Any) -> Callable[[Path], None]:
 
 
 def arrays(**changes: Any) -> Callable[[Path], None]:
-    """Return a change of arrays; None removes one."""
+    """Return a function that changes arrays; the value None removes an array."""
 
     def change(folder: Path) -> None:
         path = folder / "model.safetensors"
@@ -96,7 +96,7 @@ def option(old: str, new: str) -> Callable[[Path], None]:
 
 
 def nested(name: str, depth: int = 500) -> Callable[[Path], None]:
-    """Return a change that adds a value of nested lists to a JSON file."""
+    """Return a function that adds a value of nested lists to a JSON file."""
 
     def change(folder: Path) -> None:
         text = (folder / name).read_text() if (folder / name).exists() else '{"use_cache": true}'
@@ -106,7 +106,7 @@ def nested(name: str, depth: int = 500) -> Callable[[Path], None]:
 
 
 def integer_of_digits(count: int) -> Callable[[Path], None]:
-    """Return a change that adds an integer to config.json."""
+    """Return a function that adds an integer of ``count`` digits to config.json."""
 
     def change(folder: Path) -> None:
         text = (folder / "config.json").read_text()
@@ -142,7 +142,7 @@ CASES: list[tuple[str, Callable[[Path], None], str]] = [
     ("transformers", lambda folder: (folder / "source.spm").unlink(), "source.spm is missing"),
     ("transformers", cut("target.spm"), "target.spm"),
     ("transformers", cut("vocab.json"), "vocab.json is damaged"),
-    ("transformers", ids(lambda values: values | {"<pad>": 10**9}), "have not the ids from 0 on"),
+    ("transformers", ids(lambda values: values | {"<pad>": 10**9}), "do not have the ids from 0 to"),
     ("transformers", ids(lambda values: values | {"x": -1}), "vocab.json is damaged: its"),
     ("transformers", ids(lambda values: {f"<{key}>": id_ for key, id_ in values.items()}), "has no id <pad>"),
     ("transformers", keys(vocab_size=10**9, d_model=64), "has another shape than its description"),
@@ -205,7 +205,7 @@ def test_a_bad_folder_is_refused_in_one_message(
     assert not Path("evil").exists() and not list(Path("checkpoints").rglob("*"))
 
 
-def test_arrays_that_repeat_others_are_no_weights_of_their_own(folders: dict[str, Path], folder: Path) -> None:
+def test_arrays_that_repeat_weights_are_ignored(folders: dict[str, Path], folder: Path) -> None:
     shutil.copytree(folders["transformers"], folder / "model")
     words = load_file(folder / "model" / "model.safetensors")["model.shared.weight"]
     names = ["lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"]

@@ -1,4 +1,7 @@
-"""Import of Marian's own files, beside CTranslate2's converter, which is given Marian's positions and epsilon."""
+"""Import of Marian's own files, compared with CTranslate2's converter.
+
+The test gives the converter Marian's position vectors and epsilon, which it would replace.
+"""
 
 import json
 import math
@@ -17,14 +20,14 @@ ctranslate2 = pytest.importorskip("ctranslate2", reason="needs the extra fast: p
 
 
 def marians_positions(count: int, width: int) -> np.ndarray:
-    """Return the vectors by the loop of Marian's sinusoidalPositionEmbeddings."""
+    """Return the position vectors [count, width], computed as Marian's sinusoidalPositionEmbeddings does."""
     step = math.log(10000.0) / (width / 2 - 1)
     angles = [[place * math.exp(column * -step) for column in range(width // 2)] for place in range(count)]
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
 
 
 @pytest.mark.parametrize("activation", ["swish", "relu"])
-def test_log_probabilities_are_those_of_ctranslate2(activation: str, folder: Path) -> None:
+def test_log_probabilities_equal_ctranslate2(activation: str, folder: Path) -> None:
     model = npz_folder(folder / "model", **{"transformer-ffn-activation": activation})
     run, origin = import_model(model, "imported", licence="MIT")
     assert origin.kind == "marian" and origin.compared_with is None and read_origin(run.origin_path) == origin
@@ -42,6 +45,6 @@ def test_log_probabilities_are_those_of_ctranslate2(activation: str, folder: Pat
         for side in (ours.source, ours.target)
     ]
     tokens = [[side.pieces(ids) for ids in rows] for side, rows in zip((ours.source, ours.target), sides, strict=True)]
-    scores = [sum(each.log_probs) for each in theirs.score_batch(*tokens)]
-    found = ours.engine.token_scores(sides[0], [[*ids, EOS] for ids in sides[1]])
-    assert [each.sum() for each in found] == pytest.approx(scores, rel=1e-5, abs=1e-3)
+    scores = [sum(result.log_probs) for result in theirs.score_batch(*tokens)]
+    token_scores = ours.engine.token_scores(sides[0], [[*ids, EOS] for ids in sides[1]])
+    assert [row.sum() for row in token_scores] == pytest.approx(scores, rel=1e-5, abs=1e-3)

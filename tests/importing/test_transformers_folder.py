@@ -1,4 +1,4 @@
-"""Import of transformers' Marian folders: ids, logits and translations of the original; exports of the import."""
+"""Import of Marian models of transformers: ids, logits and translations stay the same, and the run can be exported."""
 
 import gzip
 import importlib.util
@@ -37,7 +37,7 @@ SHAPES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def transformers() -> None:
-    """Skip the test without the extra."""
+    """Skip the test if the extra huggingface is not installed."""
     if not all(map(importlib.util.find_spec, HuggingFaceExporter.modules)):
         pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
 
@@ -45,11 +45,11 @@ def transformers() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("transformers")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_logits_greedy_and_beam_translations_are_those_of_transformers(shape: dict[str, Any], folder: Path) -> None:
+def test_logits_and_translations_equal_transformers(shape: dict[str, Any], folder: Path) -> None:
     run, _ = import_model(safetensors_folder(folder / "model", **shape), "imported")
     origin = read_origin(run.origin_path)
     assert origin is not None and origin.compared_with == "transformers"
-    ended = {kind: sum(getattr(each, kind)[-1] == EOS for each in origin.expected) for kind in ("greedy", "beam")}
+    ended = {kind: sum(getattr(result, kind)[-1] == EOS for result in origin.expected) for kind in ("greedy", "beam")}
     print(shape, origin.comparison, ended)
     assert all(count > 20 for count in ended.values())
     assert len(origin.expected) >= 190 and not any(origin.different.values())
@@ -118,7 +118,7 @@ def test_our_export_comes_back(section: dict[str, Any], make_run: MakeRun, tmp_p
     from nmt.text.translator import Translator
 
     decoding = model.config.decoding.model_copy(update={"ordinary_text": "none"})
-    ours, theirs = (Translator.open(each, decoding=decoding).translate(texts) for each in (run, back))
+    ours, theirs = (Translator.open(model_run, decoding=decoding).translate(texts) for model_run in (run, back))
     assert ours == theirs
 
 
@@ -131,7 +131,7 @@ def real_lines(corpora: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("transformers")
-def test_ids_are_those_of_marian_tokenizer(folder: Path, corpora: Path) -> None:
+def test_ids_equal_marian_tokenizer(folder: Path, corpora: Path) -> None:
     pairs = real_lines(corpora)
     pieces = write_vocabularies(folder / "model", pairs[::2], 4000)
     marks = ["", *(f"{tag} " for tag in TAGS), *TAGS, "漢字 ", "\t½ ﬁ　", "🙂 ", ">>xx "]
@@ -157,7 +157,7 @@ def test_ids_are_those_of_marian_tokenizer(folder: Path, corpora: Path) -> None:
 
 
 class Scores:
-    """Engine whose translations have given scores."""
+    """Engine that gives two translations the scores of its arguments."""
 
     def __init__(self, *scores: float) -> None:
         self.scores = scores
@@ -167,6 +167,6 @@ class Scores:
         return [np.array([score / 2] * 2) for score in self.scores]
 
 
-@pytest.mark.parametrize(("other", "ties"), [(-3.00001, True), (-3.001, False), (-2.999, False), (-7.0, False)])
-def test_translations_tie_when_only_rounding_separates_their_scores(other: float, ties: bool) -> None:
-    assert proof._tie(Scores(-3.0, other), [5], [6, EOS], [7, EOS]) is ties  # type: ignore[arg-type]
+@pytest.mark.parametrize(("second", "ties"), [(-3.00001, True), (-3.001, False), (-2.999, False), (-7.0, False)])
+def test_translations_tie_when_only_rounding_separates_their_scores(second: float, ties: bool) -> None:
+    assert proof._tie(Scores(-3.0, second), [5], [6, EOS], [7, EOS]) is ties  # type: ignore[arg-type]

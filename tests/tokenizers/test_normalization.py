@@ -1,4 +1,4 @@
-"""Normalization: what becomes of examples, and what holds for any text."""
+"""Normalization of examples, and properties that hold for any text."""
 
 import re
 import unicodedata
@@ -65,13 +65,13 @@ MARKS = st.text(st.sampled_from("a\u0301\u0316\u0344\u0323\u034f"), min_size=20,
 
 @pytest.mark.parametrize("normalize", [nfkc, ascii_words])
 def test_half_a_million_marks_on_a_letter_are_normalized_before_the_day_is_over(normalize: Normalizer) -> None:
-    """In the square of their number they would take minutes for each such line."""
+    """Normalization in quadratic time would take minutes for such a line."""
     assert normalize("b" + "\u0301\u0316" * 250_000 + " c").split()[-1] == "c"
 
 
 @given(st.lists(MARKS, min_size=20, max_size=30).map("".join))
 @settings(deadline=None, max_examples=50)
-def test_no_row_of_marks_is_longer_than_the_stream_safe_format_has_it(text: str) -> None:
+def test_no_row_of_marks_is_longer_than_the_stream_safe_format_allows(text: str) -> None:
     text += "a" * 1000
     safe = stream_safe(text)
     rows = re.split(r"[a\u034f]", safe)
@@ -81,5 +81,5 @@ def test_no_row_of_marks_is_longer_than_the_stream_safe_format_has_it(text: str)
 
 
 @given(st.text(max_size=1000))
-def test_short_text_is_normalized_as_unicode_has_it(text: str) -> None:
+def test_short_text_is_normalized_as_unicode_defines(text: str) -> None:
     assert nfkc(text) == " ".join(unicodedata.normalize("NFKC", text).split())

@@ -1,4 +1,4 @@
-"""A tokenizer turns text into ids and back, special ids come from no text, and what is saved is what was fitted."""
+"""Tokenizers turn text into ids and back, no text becomes a special id, and a loaded tokenizer equals the saved one."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def fit(*texts: str, kind: str = "none", min_count: int = 1) -> WordTokenizer:
 # --- fitting
 
 
-def test_frequent_words_come_first_and_equals_in_alphabetical_order() -> None:
+def test_frequent_words_come_first_and_equally_frequent_words_in_alphabetical_order() -> None:
     tokenizer = fit("b c a", "c d", "c b")
     assert tokenizer.words == ["c", "b", "a", "d"]
     assert tokenizer.size == 8

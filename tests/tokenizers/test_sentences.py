@@ -1,4 +1,4 @@
-"""Text into sentences and back."""
+"""Splitting of text into sentences, which joined are the text again."""
 
 import pytest
 from hypothesis import given
@@ -18,17 +18,17 @@ def words(text: str) -> int:
 
 
 def joined(segments: list[Segment]) -> str:
-    return "".join(each.text + each.separator for each in segments)
+    return "".join(part.text + part.separator for part in segments)
 
 
 @given(TEXTS, st.sampled_from(LANGUAGES), st.integers(1, 8))
 def test_nothing_is_lost_and_no_sentence_is_too_long(text: str, language: str, most: int) -> None:
     segments = segment(text, language, len, most)
     assert joined(segments) == text
-    for number, each in enumerate(segments):
-        assert each.text == each.text.strip()
-        assert each.text or (number == 0 and each.separator.isspace())
-        assert each.tokens == len(each.text) <= most
+    for number, part in enumerate(segments):
+        assert part.text == part.text.strip()
+        assert part.text or (number == 0 and part.separator.isspace())
+        assert part.tokens == len(part.text) <= most
 
 
 @given(
@@ -36,20 +36,20 @@ def test_nothing_is_lost_and_no_sentence_is_too_long(text: str, language: str, m
     st.sampled_from([" ", "\n", "\n\n"]),
 )
 def test_sentences_end_at_their_punctuation(sentences: list[str], separator: str) -> None:
-    assert [each.text for each in segment(separator.join(sentences), "en", words, 100)] == sentences
+    assert [part.text for part in segment(separator.join(sentences), "en", words, 100)] == sentences
 
 
 def test_long_sentences_are_cut_at_punctuation_then_at_spaces() -> None:
     text = "one two three, four five six"
-    assert [each.text for each in segment(text, "en", words, 4)] == ["one two three,", "four five six"]
-    assert [each.text for each in segment(text.replace(",", ""), "en", words, 3)] == ["one two three", "four five six"]
+    assert [part.text for part in segment(text, "en", words, 4)] == ["one two three,", "four five six"]
+    assert [part.text for part in segment(text.replace(",", ""), "en", words, 3)] == ["one two three", "four five six"]
 
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "." * 20_000, "a" * 20_000, "(A. " * 5_000, "\xa0" * 20_000])
 def test_long_texts_are_cut(text: str) -> None:
     segments = segment(text, "en", len, 100)
     assert joined(segments) == text
-    assert max((each.tokens for each in segments), default=0) <= 100
+    assert max((part.tokens for part in segments), default=0) <= 100
 
 
 def test_text_on_which_the_library_panics_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_text_on_which_the_library_panics_is_a_sentence(monkeypatch: pytest.Monk
         raise PanicException
 
     monkeypatch.setattr("sentencex.segment", panic)
-    assert [each.text for each in segment("One. Two.\nThree.", "en", words, 10)] == ["One. Two.", "Three."]
+    assert [part.text for part in segment("One. Two.\nThree.", "en", words, 10)] == ["One. Two.", "Three."]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Subwords: text comes back as it was, no text is a special id, and a saved model is the same on another machine."""
+"""Subwords decode to the same text, no text becomes a special id, and a saved model is the same on another machine."""
 
 import collections
 import json
@@ -80,7 +80,7 @@ def test_samples_are_a_function_of_texts_and_seed_and_mean_the_same(
 
 @MODELS
 def test_samples_are_the_same_in_every_process(fitted: dict, model: str, tmp_path: Path) -> None:
-    """Or a resumed run would go on with other subwords than an uninterrupted one."""
+    """Otherwise a resumed run would continue with other subwords than an uninterrupted run."""
     fitted[model].save(tmp_path / "tokenizer.json")
     text = " ".join(WORDS)
     code = (
@@ -94,7 +94,7 @@ def test_samples_are_the_same_in_every_process(fitted: dict, model: str, tmp_pat
 @pytest.mark.parametrize("text", ["Der kleine Hund", "läuft weil", "gesehen x5x😀 ,", "▁ <0x41>"])
 @MODELS
 def test_samples_have_the_frequencies_of_sentencepiece(fitted: dict, model: str, text: str) -> None:
-    """Both draw 4,000 segmentations; the shares of the common ones differ by less than five standard deviations."""
+    """Shares of common segmentations among 4,000 differ from sentencepiece by under five standard deviations."""
     tokenizer, count = fitted[model], 4_000
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     normalized = tokenizer.normalize(text)
@@ -180,7 +180,7 @@ def test_a_damaged_model_is_refused(tmp_path: Path, fitted: dict) -> None:
 
 @pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
 def test_a_model_with_pieces_that_are_no_text_is_refused(algorithm: str) -> None:
-    """Loaded, it would fail at the first translation that has such a piece."""
+    """Otherwise the first translation with such a piece would fail."""
     config = DataConfig(tokenizer="subword", normalization="none", subword_model=algorithm, vocabulary_size=300)
     model = fit_tokenizer(["größer und größer", "am größten"], config).model
     damaged = model.replace("ö".encode(), b"\xc3\xc3")
