@@ -214,7 +214,7 @@ def parts_of_translation() -> Iterator[Subject]:
     from nmt.evaluation.stress import CHANGES
     from nmt.text.glossary import Glossary, Term, read_glossary
     from nmt.text.reading import Reader
-    from nmt.text.rewriting import rewritten
+    from nmt.text.rewriting import postprocess
     from nmt.tokenizers.base import tokens_of
     from nmt.tokenizers.registry import fit_tokenizer
     from nmt.tokenizers.sentences import segment, sentences_of
@@ -242,7 +242,7 @@ def parts_of_translation() -> Iterator[Subject]:
         def read(text: str, reader: Reader = reader) -> None:
             for split in (True, False):
                 for reading in reader.read(text, split=split):
-                    rewritten(reading, reading.text, "", None)
+                    postprocess(reading, reading.text, "", None)
 
         def segmented(text: str, tokenizer: Any = tokenizer) -> None:
             segment(text, "en", lambda part: len(tokenizer.encode(part)), 200)

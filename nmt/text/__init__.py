@@ -1,1 +1,1 @@
-"""Lines of text around a search: read, with tags and terms, and their translations written."""
+"""Translation of ordinary text: preprocessing before a search, and postprocessing of its translations."""

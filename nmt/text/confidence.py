@@ -1,4 +1,4 @@
-"""Confidence in translations: probabilities of sentences and of words, by a run's calibration.
+"""Confidence in translations: probabilities of sentences and words, computed with a run's calibration.
 
 Shapes: J words and T tokens of a translation.
 """
@@ -12,22 +12,22 @@ from nmt.decoding.translation import Translation
 from nmt.runs.calibration import Calibration, probability, sentence_features, word_features
 from nmt.text.glossary import Glossary
 from nmt.text.inline import CLOSING
-from nmt.text.rewriting import words_of
+from nmt.text.rewriting import word_indices
 from nmt.tokenizers.base import Tokenizer
 
 
 def word_scores(target: Tokenizer, ids: Sequence[int], scores: np.ndarray) -> np.ndarray:
-    """Return the log-probability of each word of a translation, float [J], from those of its tokens, float [T]."""
-    words = words_of(target, ids)
+    """Return the log-probability of each word, float [J]: the sum of the scores of its tokens, float [T]."""
+    words = word_indices(target, ids)
     return np.bincount(words, scores[: len(words)])
 
 
-def with_confidence(
+def add_confidence(
     translator: SentenceTranslator,
     calibration: Calibration,
     glossary: Glossary | None,
     texts: Sequence[str],
-    found: Sequence[list[Translation]],
+    candidates: Sequence[list[Translation]],
 ) -> list[list[Translation]]:
     """Return translations of texts with the probabilities of sentences and words.
 
@@ -37,31 +37,33 @@ def with_confidence(
         translator: scores the tokens of translations.
         calibration: turns log-probabilities into probabilities.
         glossary: terms that the translations keep.
-        texts: what the model read.
-        found: translations of each text.
+        texts: sentences as the model reads them.
+        candidates: translations of each text.
     """
-    sources = [text for text, translations in zip(texts, found, strict=True) for _ in translations]
-    targets = [translation.ids for translations in found for translation in translations]
+    sources = [text for text, translations in zip(texts, candidates, strict=True) for _ in translations]
+    targets = [translation.ids for translations in candidates for translation in translations]
     scores = iter(translator.token_scores(sources, targets) if sources else [])
     result = []
-    for text, translations in zip(texts, found, strict=True):
-        certain = glossary.words_of(text) if glossary else ()
+    for text, translations in zip(texts, candidates, strict=True):
+        certain = glossary.form_words(text) if glossary else ()
         result.append([
-            _with_confidence(calibration, translator.target, translation, next(scores), certain)
+            _with_probabilities(calibration, translator.target, translation, next(scores), certain)
             for translation in translations
         ])  # fmt: skip
     return result
 
 
-def _with_confidence(
+def _with_probabilities(
     calibration: Calibration, target: Tokenizer, translation: Translation, scores: np.ndarray, certain: Collection[str]
 ) -> Translation:
+    """Return a translation with probabilities, from the scores of its tokens and the words that are certain."""
     if not translation.text:
         return translation
-    written, places = translation.text.split(), words_of(target, translation.ids)
-    doubted = np.array([word.strip(CLOSING).casefold() not in certain for word in written])
-    scores = np.append(scores[: len(places)] * doubted[places], scores[len(places) :])
-    words = word_scores(target, translation.ids, scores)
-    probabilities = probability(calibration.word, word_features(words)).round(4).tolist()
-    confidence = round(float(probability(calibration.sentence, sentence_features(scores, words))), 4)
-    return translation._replace(confidence=confidence, words=tuple(zip(written, probabilities, strict=True)))
+    words = translation.text.split()
+    indices = word_indices(target, translation.ids)
+    is_uncertain = np.array([word.strip(CLOSING).casefold() not in certain for word in words])
+    scores = np.append(scores[: len(indices)] * is_uncertain[indices], scores[len(indices) :])
+    by_word = word_scores(target, translation.ids, scores)
+    probabilities = probability(calibration.word, word_features(by_word)).round(4).tolist()
+    confidence = round(float(probability(calibration.sentence, sentence_features(scores, by_word))), 4)
+    return translation._replace(confidence=confidence, words=tuple(zip(words, probabilities, strict=True)))

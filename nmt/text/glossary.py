@@ -1,4 +1,4 @@
-"""Glossaries: files of terms, and the terms of a sentence. Loads no TensorFlow."""
+"""Glossaries: files of terms, and the terms that occur in a sentence. Loads no TensorFlow."""
 
 import re
 import unicodedata
@@ -11,132 +11,162 @@ from nmt.errors import DataError, counted
 from nmt.tokenizers.base import Tokenizer
 
 MOST_CHARACTERS = 200
-"""Characters of the longest term, and of the longest form: a search for more words takes minutes."""
+"""Most characters of a term or of a form. A search for a longer form would take minutes."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 Words = tuple[str, ...]
-"""Words and marks in lower case."""
+"""Words and punctuation marks in lower case."""
 
 
 class Term(NamedTuple):
-    """Term of the source language with the forms of its translation."""
+    """A term of the source language with the accepted forms of its translation."""
 
     source: Words
+    """Words and marks of the term."""
     forms: dict[str, str]
-    """Forms as the model writes them, each with its words and marks in lower case, between spaces."""
+    """Forms as the model writes them, and their words and marks in lower case, with a space around each of them."""
+
+    @property
+    def phrases(self) -> list[Words]:
+        """Words and marks of each form."""
+        return [tuple(form.split()) for form in self.forms.values()]
 
 
-class Found(NamedTuple):
-    """Term in a source text."""
+class TermMatch(NamedTuple):
+    """An occurrence of a term in a source text."""
 
     term: Term
     words: range
-    """Its words, by white space."""
+    """Indices of the words of the text, split at white space, that the term covers."""
 
 
-class _Phrases:
-    """Phrases to look for in a text."""
+class _PhraseIndex:
+    """Phrases by their first words, to find them in a text."""
 
     def __init__(self, phrases: Iterable[Words]) -> None:
         self._phrases = set(phrases)
         sizes: dict[str, set[int]] = {}
         for phrase in self._phrases:
             sizes.setdefault(phrase[0], set()).add(len(phrase))
-        self._sizes = {word: sorted(of_word, reverse=True) for word, of_word in sizes.items()}
+        self._sizes = {word: sorted(lengths, reverse=True) for word, lengths in sizes.items()}
 
     def find(self, words: Sequence[str]) -> Iterator[tuple[int, Words]]:
-        """Yield the phrases in a text with their places; of those that overlap the first, and of these the longest."""
-        place = 0
-        while place < len(words):
-            keys = (tuple(words[place : place + size]) for size in self._sizes.get(words[place], ()))
-            phrase = next((key for key in keys if key in self._phrases), None)
-            if phrase is not None:
-                yield place, phrase
-            place += len(phrase) if phrase else 1
+        """Yield the start and the words of each phrase in a text, without overlaps.
+
+        The leftmost phrase wins, and among phrases with the same start the longest.
+        """
+        start = 0
+        while start < len(words):
+            phrase = self._longest_at(start, words)
+            if phrase is None:
+                start += 1
+            else:
+                yield start, phrase
+                start += len(phrase)
+
+    def _longest_at(self, start: int, words: Sequence[str]) -> Words | None:
+        for size in self._sizes.get(words[start], ()):
+            phrase = tuple(words[start : start + size])
+            if phrase in self._phrases:
+                return phrase
+        return None
 
 
 class Glossary:
-    """Terms for a model."""
+    """Terms whose translations are prescribed."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        """Take terms with different sources."""
+        """Create a glossary of terms with different sources."""
         self._terms = {term.source: term for term in terms}
-        self._sources = _Phrases(self._terms)
+        self._sources = _PhraseIndex(self._terms)
 
-    def terms_of(self, text: str) -> list[Found]:
-        """Return the terms of a source text in order; of terms that overlap the first, and of these the longest."""
+    def terms_of(self, text: str) -> list[TermMatch]:
+        """Return the terms in a source text, in order and without overlaps.
+
+        The leftmost term wins, and among terms with the same start the longest.
+        """
         tokens = _tokens(text)
-        found = []
-        for place, phrase in self._sources.find([token for token, _ in tokens]):
-            first, last = tokens[place][1], tokens[place + len(phrase) - 1][1]
-            found.append(Found(self._terms[phrase], range(first, last + 1)))
-        return found
+        matches = []
+        for start, phrase in self._sources.find([token for token, _ in tokens]):
+            _, first_word = tokens[start]
+            _, last_word = tokens[start + len(phrase) - 1]
+            matches.append(TermMatch(self._terms[phrase], range(first_word, last_word + 1)))
+        return matches
 
-    def missing(self, text: str, translation: str) -> list[Found]:
-        """Return the terms of a source text of which a translation has no form; a term that stands twice needs two."""
-        terms = self.terms_of(text)
-        forms = _Phrases(tuple(form.split()) for each in terms for form in each.term.forms.values())
-        written = Counter(phrase for _, phrase in forms.find([token for token, _ in _tokens(translation)]))
+    def missing(self, text: str, translation: str) -> list[TermMatch]:
+        """Return the terms in a source text that a translation lacks. A term that occurs twice needs two forms."""
+        matches = self.terms_of(text)
+        forms = _PhraseIndex(phrase for match in matches for phrase in match.term.phrases)
+        tokens = [token for token, _ in _tokens(translation)]
+        unused = Counter(phrase for _, phrase in forms.find(tokens))
         missing = []
-        for each in terms:
-            kept = next((key for form in each.term.forms.values() if written[key := tuple(form.split())]), None)
-            if kept is None:
-                missing.append(each)
+        for match in matches:
+            phrase = next((phrase for phrase in match.term.phrases if unused[phrase]), None)
+            if phrase is None:
+                missing.append(match)
             else:
-                written[kept] -= 1
+                unused[phrase] -= 1
         return missing
 
-    def words_of(self, text: str) -> set[str]:
-        """Return the words and marks, in lower case, of all forms of the terms of a source text."""
-        return {word for each in self.terms_of(text) for form in each.term.forms.values() for word in form.split()}
+    def form_words(self, text: str) -> set[str]:
+        """Return the words and marks, in lower case, of all forms of the terms in a source text."""
+        phrases = [phrase for match in self.terms_of(text) for phrase in match.term.phrases]
+        return {word for phrase in phrases for word in phrase}
 
     def share_kept(self, sources: Sequence[str], translations: Sequence[str]) -> float:
-        """Return the share of the terms of sources that their translations keep; 1 if there is none."""
-        terms = sum(len(self.terms_of(source)) for source in sources)
-        return 1 - sum(len(self.missing(*each)) for each in zip(sources, translations, strict=True)) / max(1, terms)
+        """Return the share of the terms in sources that their translations keep; 1 if the sources have no terms."""
+        count = sum(len(self.terms_of(source)) for source in sources)
+        pairs = zip(sources, translations, strict=True)
+        missing = sum(len(self.missing(source, translation)) for source, translation in pairs)
+        return 1 - missing / max(1, count)
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:
-    """Return the words and marks of a text in lower case, each with the number of its word by white space."""
+    """Return the words and marks of a text in lower case, with the indices of their words as split at white space."""
     words = unicodedata.normalize("NFKC", text).casefold().split()
-    return [(token, number) for number, word in enumerate(words) for token in _TOKEN.findall(word)]
+    return [(token, index) for index, word in enumerate(words) for token in _TOKEN.findall(word)]
 
 
 def _between_spaces(text: str) -> str:
+    """Return the words and marks of a text in lower case, with a space around each of them."""
     return " ".join(["", *(token for token, _ in _tokens(text)), ""])
 
 
 def read_glossary(file: str, target: Tokenizer) -> Glossary:
-    """Return the glossary of a file: lines of a source term, a TAB, its translation, and TABs with other forms of it.
+    """Return the glossary of a file. A line has a source term, a TAB, its translation, and other forms after TABs.
 
     Raises:
         NotFoundError: if the file does not exist.
-        DataError: if it is not UTF-8, or a line breaks a rule; names file and line.
+        DataError: if the file is not UTF-8, or a line breaks a rule. The message names file and line.
     """
-    terms, lines = list[Term](), dict[tuple[str, ...], int]()
+    terms, lines = list[Term](), dict[Words, int]()
     for number, line in enumerate(read_lines(find_text_file(file, [])), 1):
         if not line.strip():
             continue
-        source, *forms = (cell.strip() for cell in line.split("\t"))
-        if longest := next((cell for cell in (source, *forms) if len(cell) > MOST_CHARACTERS), None):
+        cells = [cell.strip() for cell in line.split("\t")]
+        too_long = next((cell for cell in cells if len(cell) > MOST_CHARACTERS), None)
+        if too_long is not None:
             raise DataError(
-                f"{file}, line {number} has a term or a form of {counted(len(longest), 'character')}: "
-                f"{longest[:30]!r}... It has at most {MOST_CHARACTERS}. Shorten it, or leave the line out."
+                f"{file}, line {number} has a term or a form of {counted(len(too_long), 'character')}: "
+                f"{too_long[:30]!r}... A term or a form has at most {MOST_CHARACTERS}. Shorten it, or leave the line "
+                "out."
             )
-        forms, key = [form for form in forms if form], tuple(token for token, _ in _tokens(source))
+        source, forms = cells[0], [form for form in cells[1:] if form]
+        key = tuple(token for token, _ in _tokens(source))
+        decoded = [target.decode(target.encode(form)) for form in forms]
         unknown = next((word for form in forms for word in target.unknown(form)), None)
         problem = ""
-        if not key or not (forms and all(_tokens(target.decode(target.encode(form))) for form in forms)):
+        if not key or not forms or not all(map(_tokens, decoded)):
             problem = (
-                "has no term with a translation. A line is a term, a TAB and a translation, other forms after TABs"
+                "has no term with a translation. A line has a term, a TAB and a translation; other forms follow "
+                "after TABs"
             )
         elif key in lines:
-            problem = f"has the term {source!r} of line {lines[key]} again. A term has one line, with all of its forms"
+            problem = f"repeats the term {source!r} of line {lines[key]}. Every term has one line with all of its forms"
         elif unknown is not None:
-            problem = f"has the word {unknown!r}, which the model never saw in training, so that it cannot write it"
+            problem = f"has the word {unknown!r}, which the model never saw in training and cannot generate"
         if problem:
             raise DataError(f"{file}, line {number} {problem}. Correct the line, or leave it out.")
         lines[key] = number
-        written = [target.decode(target.encode(form)) for form in forms]
-        terms.append(Term(key, {form: _between_spaces(form) for form in written}))
+        terms.append(Term(key, {form: _between_spaces(form) for form in decoded}))
     return Glossary(terms)

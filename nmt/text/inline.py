@@ -1,9 +1,9 @@
-"""Inline markup and placeholders: found in a sentence, and woven into its translation where words attend to theirs.
+"""Inline markup and placeholders: their places in a sentence, and their return to its translation.
 
-Marks stand for the tags of documents (``nmt.tokenizers.marks``). Plain text has tags such as <b>, and placeholders such
-as {name} and %s, as they are written.
+Marks (``nmt.tokenizers.marks``) stand for the tags of documents. Plain text has tags such as <b> and placeholders such
+as {name} and %s in their usual spelling. In the translation, a tag encloses the words that attend to its source words.
 
-Shapes: J words of a translation, I words of what the model read.
+Shapes: J words of a translation, I words of the model input.
 """
 
 import itertools
@@ -19,75 +19,90 @@ from nmt.tokenizers.marks import CLOSE, CLOSE_MARKS, OPEN, OPEN_MARKS, PIECE_MAR
 CLOSING, OPENING = ".,;:!?…)]}。！？", "([{¿¡"  # noqa: RUF001
 QUOTES = "\"'”“„«»’‘‚"  # noqa: RUF001
 MOST_NESTED = 100
-"""Tags that are open at a time."""
-# In a quoted value of an attribute < and > stand for themselves. Without the other quote, a tag ends at the first >.
+"""Most tags that are open at the same time."""
+# In a quoted value of an attribute < and > stand for themselves. Without the closing quote, a tag ends at the first >.
 _NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
 _MARKUP = re.compile(
     rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
     rf"|[{PIECE_MARKS}]|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
     r"|%(?:%|(?:\(\w++\)|\d++\$)?[-+#0]*+\d*+(?:\.\d++)?[sdifuxXeEgGc@])"
 )
-_SURE, _GLUE = 1e6, "\0"
+_FIXED_GAIN = 1e6
+"""Gain that forces a word into a tag, or out of it."""
+_GLUE = "\0"
+"""Sign behind a piece that the next word follows without a space."""
+
+Span = tuple[int, int]
+"""Start and end of a part of a sentence, in characters."""
 
 
 class Cut(NamedTuple):
-    """A piece that was taken out of a sentence."""
+    """A piece or a tag that was cut out of a sentence."""
 
     piece: str
     """The piece, with the space before it."""
     words: int
-    """Number of words before it; at the end of a tag, those that it holds a part of count."""
+    """Number of words before the piece. At the end of a tag, words that are only partly inside count."""
     is_closed: bool
-    """Whether nothing but punctuation comes after it; for a tag, whether the punctuation of its word is outside."""
+    """Whether only punctuation follows the piece; for a tag, whether the punctuation of its word is outside."""
     tag: int = 0
-    """N for the beginning of tag N, from 1, -N for its end, 0 for anything else."""
+    """N for the start of tag N (from 1), -N for its end, 0 for a piece."""
     is_glued: bool = False
     """Whether a word follows the piece without a space."""
 
 
 class Tag(NamedTuple):
-    """The beginning or the end of a tag in a sentence."""
+    """The start or the end of a tag in a sentence."""
 
     start: int
     end: int
     number: int
-    """As ``Cut.tag``."""
+    """N for the start of tag N (from 1), -N for its end."""
 
 
-def find_markup(sentence: str) -> tuple[list[Tag], list[tuple[int, int]]]:
-    """Return the tags of a sentence, nested, and the places of all else, placeholders and tags without a partner.
+class _OpenTag(NamedTuple):
+    """The start of a tag whose end has not come yet."""
 
-    Marks alone may have their partner in another sentence. Where they are not nested, all are places.
+    match: int
+    """Index of its match in the sentence."""
+    key: int | str
+    """Number of a mark, or name of a tag."""
+
+
+def find_markup(sentence: str) -> tuple[list[Tag], list[Span]]:
+    """Return the nested tags of a sentence, and the spans of placeholders and of tags without a partner.
+
+    The partner of a mark may be in another sentence. If marks are not properly nested, all tags are returned as spans.
     """
-    found = list(_MARKUP.finditer(sentence))
-    opened: list[tuple[int, int | str]] = []  # their index in ``found``, and the number of a mark or the name of a tag
+    matches = list(_MARKUP.finditer(sentence))
+    open_tags: list[_OpenTag] = []
     numbers: dict[int, int] = {}
-    is_nested, alone = True, 0
-    for index, match in enumerate(found):
+    is_nested, unmatched = True, 0
+    for index, match in enumerate(matches):
         if match["begin"] and match[0].endswith("/>"):
             continue
         if match["open"] or match["begin"]:
-            if len(opened) < MOST_NESTED:
-                opened.append((index, ord(match["open"]) - OPEN if match["open"] else match["begin"]))
+            if len(open_tags) < MOST_NESTED:
+                open_tags.append(_OpenTag(index, ord(match["open"]) - OPEN if match["open"] else match["begin"]))
             else:
                 is_nested &= not match["open"]
         elif match["close"] or match["end"]:
             key = ord(match["close"]) - CLOSE if match["close"] else match["end"]
-            place = next((place for place in reversed(range(len(opened))) if opened[place][1] == key), -1)
-            marks = [place for place, (_, other) in enumerate(opened) if isinstance(other, int)]
-            if isinstance(key, str) and (place < 0 or place < max(marks, default=-1)):
+            partner = next((depth for depth in reversed(range(len(open_tags))) if open_tags[depth].key == key), -1)
+            last_mark = max((depth for depth, tag in enumerate(open_tags) if isinstance(tag.key, int)), default=-1)
+            if isinstance(key, str) and (partner < 0 or partner < last_mark):
                 continue
-            is_nested &= not any(mark > place for mark in marks)
+            is_nested &= last_mark <= partner
             numbers[index] = -index - 1
-            if place >= 0:
-                numbers[opened[place][0]] = index + 1
-            alone += place < 0
-            del opened[max(place, 0) :]
-    numbers |= {index: index + 1 for index, key in opened if isinstance(key, int)}
-    if not is_nested or alone > MOST_NESTED:
+            if partner >= 0:
+                numbers[open_tags[partner].match] = index + 1
+            unmatched += partner < 0
+            del open_tags[max(partner, 0) :]
+    numbers |= {tag.match: tag.match + 1 for tag in open_tags if isinstance(tag.key, int)}
+    if not is_nested or unmatched > MOST_NESTED:
         numbers = {}
-    tags = [Tag(*found[index].span(), number) for index, number in sorted(numbers.items())]
-    return tags, [match.span() for index, match in enumerate(found) if index not in numbers]
+    tags = [Tag(*matches[index].span(), number) for index, number in sorted(numbers.items())]
+    return tags, [match.span() for index, match in enumerate(matches) if index not in numbers]
 
 
 # --- the translation
@@ -95,23 +110,26 @@ def find_markup(sentence: str) -> tuple[list[Tag], list[tuple[int, int]]]:
 
 @dataclass
 class _Element:
-    """What stands between two tags, or a piece.
+    """A part of a sentence and of its translation: a piece, or the text between the start and the end of a tag.
 
-    A place is 4 w before word w, 4 w + 1 behind its leading punctuation, 4 w + 2 before its trailing one, 4 w + 3 after
-    it.
+    Every word w of the translation has four slots for insertions: 4 w before the word, 4 w + 1 behind its leading
+    punctuation, 4 w + 2 before its trailing punctuation, and 4 w + 3 behind the word.
     """
 
     start: int
     end: int
-    """Its words of the source: from ``start`` to before ``end``."""
+    """End of the range of source words; ``start`` is its beginning."""
     first: Cut | None = None
+    """Start of the tag, or the piece; None for a tag that starts before the sentence."""
     last: Cut | None = None
+    """End of the tag; None for a piece, and for a tag that ends after the sentence."""
     children: list["_Element"] = field(default_factory=list)
+    """Elements inside the tag."""
     words: tuple[int, int] = (0, 0)
-    """Its words of the translation."""
+    """Range of words of the translation."""
     low: int = 0
     high: int = 0
-    """Places of the beginning and the end."""
+    """Slot of the end; ``low`` is the slot of the start."""
 
     @property
     def is_piece(self) -> bool:
@@ -119,77 +137,78 @@ class _Element:
 
 
 def weave(words: Sequence[str], cuts: Sequence[Cut], weights: np.ndarray, after: Sequence[int]) -> str:
-    """Return a translation with tags around the words that attend to theirs, and with all other pieces.
+    """Return a translation with all pieces, and with tags around the words that attend to the source words of a tag.
 
     Args:
         words: J words of the translation.
         cuts: pieces and tags, in order.
-        weights: attention of words of the translation to those of the source: float [J, I].
-        after: number of words of the translation before each cut, if it is no tag.
+        weights: attention of translation words to source words: float [J, I].
+        after: number of words of the translation before each cut; for tags it is not used.
     """
-    most = len(words)
-    root = _tree(cuts, after, weights.shape[1], most)
-    root.words, root.high = (0, most), max(0, 4 * most - 1)
-    # A word such as "the" attends to its noun too, which others attend to more.
+    word_count = len(words)
+    root = _tree(cuts, after, weights.shape[1], word_count)
+    root.words, root.high = (0, word_count), max(0, 4 * word_count - 1)
+    # A word such as "the" attends to its noun too, but other words attend to the noun more.
     shares = (weights * weights / np.maximum(weights.sum(axis=0), 1e-9)) ** 2
-    _place(root, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9))
-    inserted = [list[str]() for _ in range(4 * max(1, most))]
-    for place, piece in _pieces(root):
-        inserted[place].append(piece)
+    _assign_slots(root, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9))
+    insertions = [list[str]() for _ in range(4 * max(1, word_count))]
+    for slot, piece in _pieces(root):
+        insertions[slot].append(piece)
     parts = list(itertools.chain.from_iterable((*_edges(word), "") for word in words or [""]))
-    placed = ["".join([*pieces, part]) for pieces, part in zip(inserted, parts, strict=True)]
-    texts = ("".join(placed[start : start + 4]) for start in range(0, len(placed), 4))
+    filled = ["".join([*pieces, part]) for pieces, part in zip(insertions, parts, strict=True)]
+    texts = ("".join(filled[start : start + 4]) for start in range(0, len(filled), 4))
     return " ".join(texts).replace(f"{_GLUE} ", "").replace(_GLUE, "").strip()
 
 
 def _edges(word: str) -> tuple[str, str, str]:
     """Return the punctuation before a word, the word, and the punctuation after it."""
-    begun = word.lstrip(OPENING + QUOTES)
-    core = begun.rstrip(CLOSING + QUOTES)
-    return word[: len(word) - len(begun)], core, begun[len(core) :]
+    without_leading = word.lstrip(OPENING + QUOTES)
+    core = without_leading.rstrip(CLOSING + QUOTES)
+    return word[: len(word) - len(without_leading)], core, without_leading[len(core) :]
 
 
-def _tree(cuts: Sequence[Cut], after: Sequence[int], count: int, most: int) -> _Element:
-    """Return the sentence, of I = ``count`` and J = ``most`` words, as an element; pieces have their wanted places."""
-    root = _Element(0, count)
-    opened = [root]
-    for cut, number in zip(cuts, after, strict=True):
-        around = opened[-1]
+def _tree(cuts: Sequence[Cut], after: Sequence[int], source_words: int, target_words: int) -> _Element:
+    """Return a sentence of I words, translated into J words, as an element. Pieces have their preferred slots."""
+    root = _Element(0, source_words)
+    path = [root]
+    for cut, words_before in zip(cuts, after, strict=True):
+        parent = path[-1]
         if cut.tag > 0:
-            element = _Element(cut.words, count, cut)
-            around.children.append(element)
-            opened.append(element)
+            element = _Element(cut.words, source_words, cut)
+            parent.children.append(element)
+            path.append(element)
         elif cut.tag == 0:
-            at_end = cut.words >= count
-            is_inside = cut.is_closed if at_end else number == most  # before the stop
-            place = max(0, 4 * (most if at_end else number) - 1 - is_inside)
-            around.children.append(_Element(cut.words, cut.words, cut, low=place))
-        elif around.first is not None and around.first.tag == -cut.tag:
-            around.end, around.last = cut.words, cut
-            opened.pop()
-        else:  # it began before the sentence
+            is_last = cut.words >= source_words
+            is_before_stop = cut.is_closed if is_last else words_before == target_words
+            word_end = target_words if is_last else words_before
+            slot = max(0, 4 * word_end - 1 - is_before_stop)
+            parent.children.append(_Element(cut.words, cut.words, cut, low=slot))
+        elif parent.first is not None and parent.first.tag == -cut.tag:
+            parent.end, parent.last = cut.words, cut
+            path.pop()
+        else:  # the tag starts before the sentence
             root.children = [_Element(0, cut.words, None, cut, root.children)]
     return root
 
 
-def _place(element: _Element, shares: np.ndarray) -> None:
-    """Give all within an element places within it, those of tags apart from each other."""
-    free = np.zeros(len(shares), bool)
-    free[slice(*element.words)] = True
+def _assign_slots(element: _Element, shares: np.ndarray) -> None:
+    """Set the slots of everything inside an element. They lie within its own slots, and tags do not overlap."""
+    is_free = np.zeros(len(shares), bool)
+    is_free[slice(*element.words)] = True
     tags = [child for child in element.children if not child.is_piece]
     for child in sorted(tags, key=lambda child: child.first is not None and child.last is not None):
         child.low = child.high = element.low if child.first is None else element.high
-        if free.any() and child.start < child.end:
-            gains = np.where(free, shares[:, child.start : child.end].sum(axis=1) - 0.5, -_SURE)
+        if is_free.any() and child.start < child.end:
+            gains = np.where(is_free, shares[:, child.start : child.end].sum(axis=1) - 0.5, -_FIXED_GAIN)
             if child.first is None:
-                gains[element.words[0]] += _SURE
+                gains[element.words[0]] += _FIXED_GAIN
             if child.last is None:
-                gains[element.words[1] - 1] += _SURE
+                gains[element.words[1] - 1] += _FIXED_GAIN
             first, end = child.words = _best_range(gains)
             child.low = max(element.low, 4 * first + (child.first is not None and child.first.is_closed))
             child.high = min(element.high, 4 * end - 1 - (child.last is not None and child.last.is_closed))
-            free[first:end] = False
-        _place(child, shares)
+            is_free[first:end] = False
+        _assign_slots(child, shares)
     for child in element.children:
         if child.is_piece:
             child.low = min(max(child.low, element.low), element.high)
@@ -201,19 +220,19 @@ def _place(element: _Element, shares: np.ndarray) -> None:
 
 
 def _best_range(gains: np.ndarray) -> tuple[int, int]:
-    """Return the beginning and the end of the range with the largest sum."""
-    best, result, total, start = -np.inf, (0, 0), 0.0, 0
-    for place, gain in enumerate(gains.tolist()):
+    """Return the start and the end of the range with the largest sum."""
+    best, best_range, total, start = -np.inf, (0, 0), 0.0, 0
+    for index, gain in enumerate(gains.tolist()):
         if total <= 0:
-            total, start = 0.0, place
+            total, start = 0.0, index
         total += gain
         if total > best:
-            best, result = total, (start, place + 1)
-    return result
+            best, best_range = total, (start, index + 1)
+    return best_range
 
 
 def _pieces(element: _Element) -> Iterator[tuple[int, str]]:
-    """Yield all tags and pieces with their places, which grow."""
+    """Yield the slots and the texts of all tags and pieces, in order of their slots."""
     if element.is_piece and element.first is not None:
         piece = element.first.piece
         if element.low % 4 < 2:  # before its word

@@ -1,18 +1,19 @@
 """Search for translations that keep the terms of a glossary.
 
-Where a translation lacks a term, the words before the place that attends to it are forced, with a form of the term
-after them, and the search goes on from there. Loads no TensorFlow.
+If a translation lacks a term, the search starts again with a forced prefix: the words before the place that attends to
+the term, and then a form of the term. Loads no TensorFlow.
 """
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import BEST, Translation
-from nmt.text.glossary import Found, Glossary, Term
+from nmt.text.glossary import Glossary, Term, TermMatch
 from nmt.text.reading import CLOSING
 from nmt.text.rewriting import Alignment, align, babbles
 from nmt.tokenizers.base import EOS
@@ -20,12 +21,12 @@ from nmt.tokenizers.base import EOS
 VARIANTS, BEFORE, TOKENS = 8, 2, 6
 """Beam, words and tokens of the search for other words right before a term, such as an article of its gender."""
 MOST_PREFIXES = 3
-"""Forced beginnings at a place, the likeliest, from which the search for a translation goes on."""
+"""Most forced prefixes for a place in a translation. The likeliest are searched further."""
 MOST_ROUNDS = 8
-"""Searches for a sentence; each gives it a term at least."""
+"""Most searches for a sentence. Each adds at least one term."""
 
 
-def varied(decoding: DecodingConfig) -> DecodingConfig:
+def variant_settings(decoding: DecodingConfig) -> DecodingConfig:
     """Return the settings of the search for other words before a term."""
     beam = max(VARIANTS, decoding.beam_size)
     return decoding.model_copy(update={"beam_size": beam, "length_penalty": 0.0, "coverage_penalty": 0.0})
@@ -35,116 +36,209 @@ def keep_terms(
     translator: SentenceTranslator,
     glossary: Glossary,
     texts: Sequence[str],
-    found: Sequence[list[Translation]],
+    candidates: Sequence[list[Translation]],
     settings: DecodingConfig | None = None,
 ) -> list[list[Translation]]:
-    """Return translations of what a model read, with terms; best first; a changed one is scored anew.
+    """Return translations of sentences with the terms of a glossary, best first. A changed translation is scored anew.
 
     Args:
-        translator: finds, aligns and scores translations of sentences.
-        glossary: the terms.
-        texts: what the model read.
-        found: its translations.
-        settings: settings of the search that found them, instead of the translator's.
+        translator: searches for, aligns and scores translations.
+        glossary: terms that the translations keep.
+        texts: sentences as the model reads them.
+        candidates: translations of each sentence.
+        settings: settings of the search that returned the candidates; None if they are the translator's own.
     """
-    flat = [(text, each) for text, several in zip(texts, found, strict=True) for each in several]
-    sentences, translations = [text for text, _ in flat], [each for _, each in flat]
-    kept = iter(_kept(translator, glossary, sentences, translations, settings))
-    of_each = [{each.text: each for each in itertools.islice(kept, len(several))} for several in found]
-    return [sorted(each.values(), key=lambda one: -(one.score or 0.0)) for each in of_each]
+    sentences = [text for text, translations in zip(texts, candidates, strict=True) for _ in translations]
+    flat = [translation for translations in candidates for translation in translations]
+    changed = iter(_TermSearch(translator, glossary, sentences, settings).run(flat))
+    result = []
+    for translations in candidates:
+        by_text = {translation.text: translation for translation in itertools.islice(changed, len(translations))}
+        result.append(sorted(by_text.values(), key=lambda translation: -(translation.score or 0.0)))
+    return result
 
 
-def _kept(
-    translator: SentenceTranslator,
-    glossary: Glossary,
-    texts: Sequence[str],
-    found: Sequence[Translation],
-    settings: DecodingConfig | None,
-) -> list[Translation]:
-    target, decoding = translator.target, translator.config.decoding
-    alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
-    variants = varied(decoding)
-    kept, failures = list(found), Counter[int]()  # after a failure every place is tried
-    for _ in range(MOST_ROUNDS):
-        missing = {
-            index: terms for index, (text, each) in enumerate(zip(texts, kept, strict=True))
-            if each.text and failures[index] < 2 and (terms := glossary.missing(text, each.text))
-        }  # fmt: skip
-        failures.update(missing.keys())
-        words = {index: kept[index].text.split() for index in missing}
-        incomplete = [kept[index] for index in missing]
-        aligned = align(translator, [texts[index] for index in missing], incomplete) if missing else []
-        spots = [
-            (index, spot) for index, alignment in itertools.zip_longest(missing, aligned)
-            for spot in _spots(missing[index], alignment if failures[index] == 1 else None, len(words[index]))
-        ]  # fmt: skip
-        before = [target.encode(" ".join(words[index][: max(0, spot[0] - BEFORE)])) for index, spot in spots]
-        others = list[list[Translation]]()
-        if spots:
-            several = BEST._replace(n_best=variants.beam_size)
-            sources = [texts[index] for index, _ in spots]
-            others = translator.search(sources, several, before, settings=variants, max_tokens=TOKENS)
-        tries = [
-            (index, number, *each) for number, ((index, spot), variations) in enumerate(zip(spots, others, strict=True))
-            for each in _tries(words[index], *spot, [other.text.split() for other in variations])
-            if all(len(target.encode(text)) < translator.longest for text in each)
-        ]  # fmt: skip
-        if not tries:
-            break
-        values = translator.token_scores(
-            [texts[index] for index, *_ in tries], [target.encode(start) for *_, start, _ in tries]
-        )
-        ranked = _ranked([spot for _, spot, *_ in tries], [-each.sum() for each in values])
-        tries = [tries[number] for numbers in ranked.values() for number in numbers[:MOST_PREFIXES]]
-        indices = [index for index, *_ in tries] * 2
-        read = [texts[index] for index in indices]
-        begun = [target.encode(start) for *_, start, _ in tries]
-        new = [best for best, *_ in translator.search(read[: len(tries)], BEST, begun, settings=settings)]
-        for index, *_, whole in tries:
-            ids = target.encode(whole)
-            new.append(kept[index]._replace(text=target.decode(ids), ids=[*ids, EOS], finished=True))
-        values = translator.token_scores(read, [each.ids for each in new])
-        lacking = [len(glossary.missing(text, each.text)) for text, each in zip(read, new, strict=True)]
-        ranks = [
-            (count, babbles(each.ids, text, may_repeat=translator.may_repeat), -value.mean())
-            for count, each, text, value in zip(lacking, new, read, values, strict=True)
-        ]
-        for index, (best, *_) in _ranked(indices, ranks).items():
-            if lacking[best] < len(missing[index]):
-                penalty = ((5 + len(values[best])) / 6) ** alpha
-                kept[index] = new[best]._replace(score=float(values[best].sum()) / penalty)
-                failures[index] = 0
-    return kept
+class _Spot(NamedTuple):
+    """A place in a translation for a missing term."""
+
+    sentence: int
+    """Index of the sentence."""
+    begin: int
+    """Index of the first word that the term replaces."""
+    end: int
+    """Index after the last replaced word; equal to ``begin`` if the term replaces none."""
+    term: Term
+    """The missing term."""
 
 
-def _spots(terms: list[Found], alignment: Alignment | None, words: int) -> Iterator[tuple[int, int, Term]]:
-    """Yield places in a translation of N words for the first of its missing terms: begin, end, the term.
+class _Attempt(NamedTuple):
+    """A forced prefix of a translation, which ends with a form of a missing term."""
 
-    Words from begin to end attend to the term; without attention the places are between all words.
+    sentence: int
+    """Index of the sentence."""
+    spot: int
+    """Number of the spot of this round."""
+    prefix: str
+    """Words up to the form of the term, inclusive."""
+    whole: str
+    """The prefix and the previous words after the spot."""
+
+
+@dataclass(frozen=True)
+class _TermSearch:
+    """Search for translations of N sentences with the terms of a glossary."""
+
+    translator: SentenceTranslator
+    glossary: Glossary
+    texts: Sequence[str]
+    """N sentences as the model reads them."""
+    settings: DecodingConfig | None
+    """Settings of the searches after a prefix; None if they are the translator's own."""
+
+    def run(self, translations: Sequence[Translation]) -> list[Translation]:
+        """Return the translations of the N sentences with as many terms as the search adds."""
+        decoding = self.translator.config.decoding
+        alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
+        kept, failures = list(translations), Counter[int]()
+        for _ in range(MOST_ROUNDS):
+            missing = self._missing(kept, failures)
+            failures.update(missing.keys())
+            # The first round of a term tries the place that attends to it; after a failure, all places are tried.
+            spots = self._spots(kept, missing, failures)
+            attempts = self._likeliest(self._attempts(kept, spots))
+            if not attempts:
+                break
+            indices = [attempt.sentence for attempt in attempts] * 2
+            texts = [self.texts[index] for index in indices]
+            proposals = self._continued(attempts) + self._replaced(attempts, kept)
+            scores = self.translator.token_scores(texts, [proposal.ids for proposal in proposals])
+            lacking, ranks = list[int](), list[tuple[int, bool, float]]()
+            for text, proposal, values in zip(texts, proposals, scores, strict=True):
+                count = len(self.glossary.missing(text, proposal.text))
+                is_babble = babbles(proposal.ids, text, may_repeat=self.translator.may_repeat)
+                lacking.append(count)
+                ranks.append((count, is_babble, -values.mean()))
+            for index, (best, *_) in _ranked(indices, ranks).items():
+                if lacking[best] < len(missing[index]):
+                    penalty = ((5 + len(scores[best])) / 6) ** alpha
+                    kept[index] = proposals[best]._replace(score=float(scores[best].sum()) / penalty)
+                    failures[index] = 0
+        return kept
+
+    def _missing(self, translations: list[Translation], failures: Mapping[int, int]) -> dict[int, list[TermMatch]]:
+        """Return the missing terms of each translation that lacks any; not after two failures in a row."""
+        missing = {}
+        for index, (text, translation) in enumerate(zip(self.texts, translations, strict=True)):
+            if not translation.text or failures[index] >= 2:
+                continue
+            terms = self.glossary.missing(text, translation.text)
+            if terms:
+                missing[index] = terms
+        return missing
+
+    def _spots(
+        self, translations: list[Translation], missing: dict[int, list[TermMatch]], failures: Mapping[int, int]
+    ) -> list[_Spot]:
+        """Return the places for missing terms. Alignments give them, except after a failure."""
+        if not missing:
+            return []
+        incomplete = [translations[index] for index in missing]
+        alignments = align(self.translator, [self.texts[index] for index in missing], incomplete)
+        spots = list[_Spot]()
+        for index, alignment in itertools.zip_longest(missing, alignments):
+            words = len(translations[index].text.split())
+            spots += _spots_for(index, missing[index], alignment if failures[index] == 1 else None, words)
+        return spots
+
+    def _attempts(self, translations: list[Translation], spots: list[_Spot]) -> list[_Attempt]:
+        """Return the forced prefixes for all spots, with the previous words before a term and with other words."""
+        if not spots:
+            return []
+        target, settings = self.translator.target, variant_settings(self.translator.config.decoding)
+        split = {spot.sentence: translations[spot.sentence].text.split() for spot in spots}
+        texts = [self.texts[spot.sentence] for spot in spots]
+        prefixes = [target.encode(" ".join(split[spot.sentence][: max(0, spot.begin - BEFORE)])) for spot in spots]
+        options = BEST._replace(n_best=settings.beam_size)
+        variants = self.translator.search(texts, options, prefixes, settings=settings, max_tokens=TOKENS)
+        attempts = []
+        for number, (spot, candidates) in enumerate(zip(spots, variants, strict=True)):
+            beginnings = [candidate.text.split() for candidate in candidates]
+            for prefix, whole in _prefixes(split[spot.sentence], spot, beginnings):
+                tokens = max(len(target.encode(prefix)), len(target.encode(whole)))
+                if tokens < self.translator.longest:
+                    attempts.append(_Attempt(spot.sentence, number, prefix, whole))
+        return attempts
+
+    def _likeliest(self, attempts: list[_Attempt]) -> list[_Attempt]:
+        """Return the ``MOST_PREFIXES`` attempts of each spot with the most probable prefixes."""
+        if not attempts:
+            return []
+        texts = [self.texts[attempt.sentence] for attempt in attempts]
+        prefixes = [self.translator.target.encode(attempt.prefix) for attempt in attempts]
+        scores = self.translator.token_scores(texts, prefixes)
+        ranked = _ranked([attempt.spot for attempt in attempts], [-values.sum() for values in scores])
+        return [attempts[number] for numbers in ranked.values() for number in numbers[:MOST_PREFIXES]]
+
+    def _continued(self, attempts: list[_Attempt]) -> list[Translation]:
+        """Return the best translation that begins with the prefix of each attempt."""
+        texts = [self.texts[attempt.sentence] for attempt in attempts]
+        prefixes = [self.translator.target.encode(attempt.prefix) for attempt in attempts]
+        return [best for best, *_ in self.translator.search(texts, BEST, prefixes, settings=self.settings)]
+
+    def _replaced(self, attempts: list[_Attempt], translations: list[Translation]) -> list[Translation]:
+        """Return the previous translation of each attempt with the term in its spot."""
+        target = self.translator.target
+        replaced = []
+        for attempt in attempts:
+            ids = target.encode(attempt.whole)
+            previous = translations[attempt.sentence]
+            replaced.append(previous._replace(text=target.decode(ids), ids=[*ids, EOS], finished=True))
+        return replaced
+
+
+def _spots_for(sentence: int, terms: list[TermMatch], alignment: Alignment | None, words: int) -> Iterator[_Spot]:
+    """Yield the places for the first missing term of a translation of J words.
+
+    With an alignment, they are the words that attend to the term, in runs to their ends; else all gaps between words.
     """
     if alignment is None:
-        yield from ((place, place, terms[0].term) for place in range(words + 1))
+        for gap in range(words + 1):
+            yield _Spot(sentence, gap, gap, terms[0].term)
         return
-    attending = [sorted({place for word in each.words for place in alignment.targets_of(word)}) for each in terms]
-    places, term = min(zip(attending, [each.term for each in terms], strict=True), key=lambda each: each[0])
-    for place in places:
-        end = next(end for end in itertools.count(place + 1) if end not in places)
-        yield place, end, term
+    attending = []
+    for match in terms:
+        targets = {target for word in match.words for target in alignment.targets_of(word)}
+        attending.append(sorted(targets))
+    first = min(range(len(terms)), key=attending.__getitem__)
+    for begin in attending[first]:
+        end = begin + 1
+        while end in attending[first]:
+            end += 1
+        yield _Spot(sentence, begin, end, terms[first].term)
 
 
-def _tries(words: list[str], begin: int, end: int, term: Term, others: list[list[str]]) -> Iterator[tuple[str, str]]:
-    """Yield beginnings of a translation up to a form of a term, each also with the words after the term's place."""
-    replaced = " ".join(words[begin:end])
+def _prefixes(words: list[str], spot: _Spot, variants: list[list[str]]) -> Iterator[tuple[str, str]]:
+    """Yield prefixes that end with a form of a term, and with each the same prefix with the words after the spot.
+
+    Args:
+        words: words of the translation.
+        spot: place of the term.
+        variants: words of other translations up to the spot.
+    """
+    replaced = " ".join(words[spot.begin : spot.end])
     mark = replaced[len(replaced.rstrip(CLOSING)) :]
-    for before in dict.fromkeys(tuple(each[:begin]) for each in [words, *others] if len(each) >= begin):
-        for form in term.forms:
-            start = " ".join([*before, form if before or words[0].islower() else form[:1].upper() + form[1:]])
-            yield start, " ".join([start + mark, *words[end:]])
+    beginnings = [tuple(variant[: spot.begin]) for variant in [words, *variants] if len(variant) >= spot.begin]
+    for beginning in dict.fromkeys(beginnings):
+        is_lower = bool(beginning) or words[0].islower()
+        for form in spot.term.forms:
+            cased = form if is_lower else form[:1].upper() + form[1:]
+            prefix = " ".join([*beginning, cased])
+            yield prefix, " ".join([prefix + mark, *words[spot.end :]])
 
 
 def _ranked(indices: Sequence[int], ranks: Sequence[Any]) -> dict[int, list[int]]:
-    """Return the places of each index, those with the lowest ranks first."""
-    found: dict[int, list[int]] = {}
-    for place in sorted(range(len(indices)), key=ranks.__getitem__):
-        found.setdefault(indices[place], []).append(place)
-    return found
+    """Return the positions of each index in ``indices``, lowest rank first. The best index is the first key."""
+    ranked: dict[int, list[int]] = {}
+    for position in sorted(range(len(indices)), key=ranks.__getitem__):
+        ranked.setdefault(indices[position], []).append(position)
+    return ranked

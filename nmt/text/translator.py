@@ -1,6 +1,6 @@
-"""Translation from text to text: lines of ordinary text are read, translated sentence by sentence, and written.
+"""Translation from text to text: preprocessing of lines, search sentence by sentence, and postprocessing.
 
-A line is ordinary if it may be unlike those of training: in capitals, with quotes, emoji or addresses, with several
+Lines of ordinary text may be unlike the training data: in capitals, with quotes, emoji or addresses, with several
 sentences or with tags. Loads no TensorFlow.
 """
 
@@ -18,45 +18,45 @@ from nmt.interface import public
 from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
-from nmt.text.confidence import with_confidence
+from nmt.text.confidence import add_confidence
 from nmt.text.glossary import Glossary
 from nmt.text.reading import Reader, Reading, Text
-from nmt.text.rewriting import align, babbles, keeps, needs_alignment, rewritten
+from nmt.text.rewriting import align, babbles, keeps_pieces, needs_alignment, postprocess
 from nmt.text.terms import keep_terms
 from nmt.tokenizers.marks import MARK
 
 LONGEST_WORD = 8
-"""Tokens of the longest translation of a word."""
+"""Most tokens in the translation of a single word."""
 
 CAREFUL_BEAM, CAREFUL_NGRAM = 5, 2
-"""Beam, and length of phrases that do not come twice, of further searches for a sentence whose translation babbles.
+"""Beam, and length of phrases that may not repeat, when a sentence is searched again because its translation babbles.
 
-Repeats that a wider beam than this prefers are left to it: whoever gives one asks for the most probable translation."""
+With a wider beam than this, repeats stay: whoever sets it asks for the most probable translation."""
 
-Found = list[list[Translation]]
-"""Translations of each sentence, the best first."""
+Candidates = list[list[Translation]]
+"""Translations of each sentence, best first."""
 
 
-def careful(decoding: DecodingConfig) -> Iterator[DecodingConfig]:
-    """Yield settings of search that keep a translation from babbling: with the beam as it is, then with a wider one."""
+def careful_settings(decoding: DecodingConfig) -> Iterator[DecodingConfig]:
+    """Yield search settings that keep a translation from babbling: first with the same beam, then with a wider one."""
     size = min(decoding.no_repeat_ngram_size or CAREFUL_NGRAM, CAREFUL_NGRAM)
     first = decoding.model_copy(update={"no_repeat_ngram_size": size})
     yield first
     if decoding.beam_size < CAREFUL_BEAM:
-        # Without penalties its scores are log-probabilities, as those of greedy search.
+        # Scores of greedy search are log-probabilities. Without penalties, the scores of the beam are too.
         penalties = {"length_penalty": 0.0, "coverage_penalty": 0.0} if decoding.beam_size == 1 else {}
         yield first.model_copy(update={"beam_size": CAREFUL_BEAM, **penalties})
 
 
 class TextOptions(NamedTuple):
-    """What is wanted of translations of text."""
+    """Options for the translation of text."""
 
     search: SearchOptions = BEST
     """Kind of search."""
     glossary: Glossary | None = None
     """Terms that translations keep."""
     confident: bool = False
-    """Whether probabilities of sentences and words are wanted."""
+    """Whether to compute the probabilities of sentences and words."""
 
 
 USUAL = TextOptions()
@@ -65,7 +65,7 @@ USUAL = TextOptions()
 class Translator(SentenceTranslator):
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it.
 
-    ``nmt.load`` makes it. At the end of a ``with`` block, or by ``close``, it gives up its model and threads.
+    ``nmt.load`` returns it. The end of a ``with`` block, or ``close``, releases the model and its threads.
     """
 
     @public
@@ -78,24 +78,29 @@ class Translator(SentenceTranslator):
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
     ) -> list[str]:
-        """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
+        """Return the translations of raw sentences, in order. An empty sentence has an empty translation.
 
         Args:
+            texts: raw sentences.
             prefix: text that every translation begins with.
-            sample: draw words by their probabilities, instead of searching for the most probable translation.
+            sample: whether to sample words by their probabilities instead of searching for the most probable
+                translation.
             names: name of each sentence in error messages, such as "line 7".
-            skip_too_long: give a sentence longer than the model reads an empty translation, instead of raising.
+            skip_too_long: whether to return an empty translation for a sentence that is longer than the model reads,
+                instead of raising.
 
         Raises:
             TooLongError: if a sentence exceeds the learned positions.
             DataError: if the prefix has an unknown word.
-            OutOfMemoryError: if memory does not hold a batch; names its longest sentence.
+            OutOfMemoryError: if memory does not hold a batch. The message names its longest sentence.
 
         >>> nmt.load("base").translate(["im thirsty"])
         ['ich bin durstig']
         """
-        found = self.find(texts, TextOptions(SearchOptions(sample)), prefix, names, skip_too_long)
-        return [translations[0].text for translations in found]
+        details = self.translate_details(
+            texts, prefix=prefix, sample=sample, names=names, skip_too_long=skip_too_long, scored=False
+        )
+        return [translation.text for translation in details]
 
     @public
     def translate_details(
@@ -116,8 +121,9 @@ class Translator(SentenceTranslator):
         >>> details.unknown, details.score < 0
         (['xylophone'], True)
         """
-        found = self.find(texts, TextOptions(SearchOptions(sample, scored=scored)), prefix, names, skip_too_long)
-        return [translations[0] for translations in found]
+        options = TextOptions(SearchOptions(sample, scored=scored))
+        candidates = self.find(texts, options, prefix, names, skip_too_long)
+        return [translations[0] for translations in candidates]
 
     @public
     def translate_n_best(
@@ -131,8 +137,8 @@ class Translator(SentenceTranslator):
     ) -> list[list[Translation]]:
         """Return the ``n`` best translations of each raw sentence with their scores, best first.
 
-        Their texts differ: of equal texts, which are different tokens, the best stays. A sentence has fewer than ``n``
-        where its beam has fewer different texts; a wider beam has more.
+        All texts of a sentence differ: if hypotheses with different tokens have the same text, only the best is
+        returned. So a beam may have fewer than ``n`` texts; a wider beam has more.
 
         Args, Raises: as for ``translate``, and NmtError if ``n`` exceeds the beam size.
 
@@ -152,8 +158,8 @@ class Translator(SentenceTranslator):
         prefix: str = "",
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
-    ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first."""
+    ) -> Candidates:
+        """Return at most ``options.n_best`` translations of each raw sentence, all with different texts, best first."""
         if (n := options.search.n_best) > (beams := self.config.decoding.beam_size):
             raise NmtError(
                 Argument("n", n),
@@ -164,19 +170,22 @@ class Translator(SentenceTranslator):
         if names is not None and len(names) != len(texts):
             received = f"{counted(len(texts), 'sentence')}, and names of length {len(names)}"
             raise NmtError(f"Received {received}. Give as many names as sentences, or leave them out.")
-        # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
+        # With a prefix, the model reads a text as it stands, tags included: else a tag could come before the prefix.
         if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)
         return self._find_lines(texts, options, names, skip_too_long)
 
     @functools.cached_property
     def calibration(self) -> Calibration:
-        """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
+        """Calibration of the confidence in translations.
+
+        Raises: the errors of ``read_calibration``.
+        """
         return read_calibration(self._run or Run(Path()), self.epoch, self.weights)
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether confidence has been fitted for these weights."""
+        """Whether the confidence is calibrated for these weights."""
         try:
             return bool(self.calibration)
         except (NotFoundError, ConflictError):
@@ -190,14 +199,14 @@ class Translator(SentenceTranslator):
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         settings: DecodingConfig | None = None,
-    ) -> Found:
+    ) -> Candidates:
         """Return translations of sentences that the model reads as they stand, with terms and confidence."""
-        found = self.search(texts, options.search, prefix, names, skip_too_long, settings)
+        candidates = self.search(texts, options.search, prefix, names, skip_too_long, settings)
         if options.glossary is not None:
-            found = keep_terms(self, options.glossary, texts, found, settings)
+            candidates = keep_terms(self, options.glossary, texts, candidates, settings)
         if options.confident:
-            found = with_confidence(self, self.calibration, options.glossary, texts, found)
-        return found
+            candidates = add_confidence(self, self.calibration, options.glossary, texts, candidates)
+        return candidates
 
     @functools.cached_property
     def _reader(self) -> Reader:
@@ -205,73 +214,93 @@ class Translator(SentenceTranslator):
 
     def _find_lines(
         self, texts: Sequence[str], options: TextOptions, names: Sequence[str] | None, skip_too_long: bool
-    ) -> Found:
-        """Translate lines of ordinary text, as ``find``."""
-        # A sample depends on the number of its line, and N translations are of all of it.
-        split = options.search.n_best == 1 and not options.search.sampled
+    ) -> Candidates:
+        """Return translations of lines of ordinary text, as ``find`` does."""
+        is_sampled = options.search.sampled
+        # The index of a line selects the random numbers of its sample. N best translations are of the whole line.
+        split = options.search.n_best == 1 and not is_sampled
         lines = [self._reader.read(text, split=split) for text in texts]
         if names is not None:
             names = [name for name, line in zip(names, lines, strict=True) for _ in line]
         readings = list(itertools.chain(*lines))
-        read = [each.bare if each.kept and options.search.sampled else each.text for each in readings]
-        found = self._search([each.text for each in read], options, "", names, skip_too_long)
-        if not options.search.sampled:
-            self._search_lost(readings, read, found, options)
-            self._search_babbling(read, found, options)
-        written = iter(self._written(readings, read, found))
+        inputs = [reading.bare if reading.kept and is_sampled else reading.text for reading in readings]
+        candidates = self._search([text.text for text in inputs], options, "", names, skip_too_long)
+        if not is_sampled:
+            self._search_without_pieces(readings, inputs, candidates, options)
+            self._search_carefully(inputs, candidates, options)
+        processed = iter(self._postprocess(readings, inputs, candidates))
         results = []
         for text, line in zip(texts, lines, strict=True):
-            parts = [next(written) for _ in line]
-            if len(parts) > 1:
-                results.append([join_translations([each[0] for each in parts], [each.separator for each in line])])
+            sentences = [next(processed) for _ in line]
+            if len(line) > 1:
+                best = [translations[0] for translations in sentences]
+                results.append([join_translations(best, [reading.separator for reading in line])])
             else:
-                results.append([each._replace(read=None) if each.read == text else each for each in parts[0]])
+                results.append([
+                    translation._replace(read=None) if translation.read == text else translation
+                    for translation in sentences[0]
+                ])  # fmt: skip
         return results
 
-    def _search_lost(self, readings: list[Reading], read: list[Text], found: Found, options: TextOptions) -> None:
-        """Translate sentences without the addresses and numbers that their translations have lost."""
-        lost = [index for index, each in enumerate(readings) if not keeps(found[index][0].text, each.kept)]
-        if lost:
-            for index, again in zip(lost, self._search([readings[i].bare.text for i in lost], options), strict=True):
-                found[index], read[index] = again, readings[index].bare
+    def _search_without_pieces(
+        self, readings: list[Reading], inputs: list[Text], candidates: Candidates, options: TextOptions
+    ) -> None:
+        """Replace translations that have lost addresses or numbers by translations of the sentences without these."""
+        lost = [
+            index for index, reading in enumerate(readings)
+            if not keeps_pieces(candidates[index][0].text, reading.kept)
+        ]  # fmt: skip
+        if not lost:
+            return
+        results = self._search([readings[index].bare.text for index in lost], options)
+        for index, translations in zip(lost, results, strict=True):
+            inputs[index], candidates[index] = readings[index].bare, translations
 
-    def _search_babbling(self, read: list[Text], found: Found, options: TextOptions) -> None:
-        """Replace translations that babble by others that end; a word without any is carried over.
+    def _search_carefully(self, inputs: list[Text], candidates: Candidates, options: TextOptions) -> None:
+        """Replace translations that babble by translations that end. If a single word has none, the word is copied.
 
-        In a list of the N best, repeats stay: the list is what the beam found, with comparable scores.
+        N best lists keep their repeats: they show the beam, with comparable scores.
         """
         decoding = self.config.decoding
         may_repeat = self.may_repeat or decoding.beam_size > CAREFUL_BEAM or options.search.n_best > 1
         fails = functools.partial(babbles, may_repeat=may_repeat)
-        for settings in careful(decoding):
-            babbling = [index for index, each in enumerate(found) if fails(each[0].ids, read[index].text)]
-            if not babbling:
+        for settings in careful_settings(decoding):
+            failed = [
+                index for index, translations in enumerate(candidates)
+                if fails(translations[0].ids, inputs[index].text)
+            ]  # fmt: skip
+            if not failed:
                 return
-            texts = [read[index].text for index in babbling]
-            several = options._replace(search=options.search._replace(n_best=settings.beam_size))
-            for index, again in zip(babbling, self._search(texts, several, settings=settings), strict=True):
-                text, ended = read[index].text, [each for each in again if each.finished and each.text]
-                better = [each for each in ended if not fails(each.ids, text)] or ended or found[index]
-                found[index] = better[: options.search.n_best]
-        for index, (first, *_) in enumerate(found):
-            if not first.finished and " " not in read[index].text and len(first.ids) > LONGEST_WORD:
-                found[index] = [first._replace(text=read[index].text, ids=[], finished=True)]
+            texts = [inputs[index].text for index in failed]
+            whole_beam = options._replace(search=options.search._replace(n_best=settings.beam_size))
+            results = self._search(texts, whole_beam, settings=settings)
+            for index, text, translations in zip(failed, texts, results, strict=True):
+                ended = [translation for translation in translations if translation.finished and translation.text]
+                good = [translation for translation in ended if not fails(translation.ids, text)]
+                better = good or ended or candidates[index]
+                candidates[index] = better[: options.search.n_best]
+        for index, (best, *_) in enumerate(candidates):
+            text = inputs[index].text
+            if not best.finished and " " not in text and len(best.ids) > LONGEST_WORD:
+                candidates[index] = [best._replace(text=text, ids=[], finished=True)]
 
-    def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
-        """Return translations as ``rewritten`` makes them."""
-        asked = [
-            (index, rank) for index, translations in enumerate(found) for rank, each in enumerate(translations)
-            if each.ids and needs_alignment(read[index], each.text)
-        ]  # fmt: skip
-        sources, translations = [read[i].text for i, _ in asked], [found[i][rank] for i, rank in asked]
-        aligned = align(self, sources, translations) if asked else []
-        alignments = dict(zip(asked, aligned, strict=False))
-        return [
-            [
-                each if each.is_skipped else each._replace(
-                    text=rewritten(reading, text, each.text, alignments.get((index, rank))), read=text.text
-                )
-                for rank, each in enumerate(found[index])
-            ]
-            for index, (reading, text) in enumerate(zip(readings, read, strict=True))
-        ]  # fmt: skip
+    def _postprocess(self, readings: list[Reading], inputs: list[Text], candidates: Candidates) -> Candidates:
+        """Return translations after ``postprocess``, with the alignments that it needs."""
+        aligned = [
+            (index, rank)
+            for index, translations in enumerate(candidates)
+            for rank, translation in enumerate(translations)
+            if translation.ids and needs_alignment(inputs[index], translation.text)
+        ]
+        sources = [inputs[index].text for index, _ in aligned]
+        targets = [candidates[index][rank] for index, rank in aligned]
+        alignments = dict(zip(aligned, align(self, sources, targets) if aligned else [], strict=False))
+        results = []
+        for index, (reading, text, translations) in enumerate(zip(readings, inputs, candidates, strict=True)):
+            processed = list(translations)
+            for rank, translation in enumerate(translations):
+                if not translation.is_skipped:
+                    written = postprocess(reading, text, translation.text, alignments.get((index, rank)))
+                    processed[rank] = translation._replace(text=written, read=text.text)
+            results.append(processed)
+        return results

@@ -530,7 +530,7 @@ $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
 $ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => begins translations itself; received --prefix
 $ nmt translate --glossary terms.tsv --sample 'im thirsty'  => received --sample and --glossary
 $ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
-$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 has the term 'thirsty' of line 1 again
+$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 repeats the term 'thirsty' of line 1
 $ printf 'thirsty durstig\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has no term with a translation
 $ printf 'thirsty\tmüde\n' > terms.tsv

@@ -1,4 +1,4 @@
-"""Tags and placeholders: taken out of a sentence, woven into its translation."""
+"""Tags and placeholders are cut out of a sentence and woven into its translation."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.config.data import DataConfig
 from nmt.text.inline import find_markup
 from nmt.text.reading import Reader
-from nmt.text.rewriting import Alignment, needs_alignment, rewritten
+from nmt.text.rewriting import Alignment, needs_alignment, postprocess
 from nmt.tokenizers.marks import CLOSE, OPEN, PIECE
 from nmt.tokenizers.registry import fit_tokenizer
 
@@ -22,10 +22,10 @@ READER = Reader(
 
 
 def woven(sentence: str, *words: tuple[str, int]) -> str:
-    """Return a translation of words that each attend to one word of a sentence."""
+    """Return a translation from its words, with the index of the source word that a word attends to."""
     (reading,) = READER.read(sentence)
     weights = np.eye(len(reading.text.text.split()))[[source for _, source in words]]
-    return rewritten(reading, reading.text, " ".join(word for word, _ in words), Alignment(weights))
+    return postprocess(reading, reading.text, " ".join(word for word, _ in words), Alignment(weights))
 
 
 DOG = (("Der", 0), ("rote", 2), ("Hund", 1), ("schläft.", 3))
@@ -35,7 +35,7 @@ DOG = (("Der", 0), ("rote", 2), ("Hund", 1), ("schläft.", 3))
     ("sentence", "translation"),
     [
         ("The <b>dog</b> red sleeps.", "Der rote <b>Hund</b> schläft."),
-        ("<b>The dog</b> red sleeps.", "<b>Der</b> rote Hund schläft."),  # the rest of it stands apart
+        ("<b>The dog</b> red sleeps.", "<b>Der</b> rote Hund schläft."),  # the tag's other word is not adjacent
         ("<i>The <b>dog red</b></i> sleeps.", "<i>Der <b>rote Hund</b></i> schläft."),
         ("The dog red <b>sleeps</b>.", "Der rote Hund <b>schläft</b>."),
         ("The dog red <b>sleeps.</b>", "Der rote Hund <b>schläft.</b>"),
@@ -55,7 +55,7 @@ DOG = (("Der", 0), ("rote", 2), ("Hund", 1), ("schläft.", 3))
         ("The dog red sleeps</b>.", "Der rote Hund schläft</b>."),
     ],
 )
-def test_tags_stand_around_the_words_of_theirs(sentence: str, translation: str) -> None:
+def test_tags_enclose_the_words_that_attend_to_their_source_words(sentence: str, translation: str) -> None:
     assert woven(sentence, *DOG) == translation
 
 
@@ -73,11 +73,11 @@ def test_other_text_has_no_placeholders(text: str) -> None:
     assert find_markup(text) == ([], [])
 
 
-def test_marks_alone_have_their_partner_in_another_sentence() -> None:
-    begun, ended = chr(OPEN + 1), chr(CLOSE + 1)
-    assert woven(f"The {begun}dog red sleeps.", *DOG) == f"Der {begun}rote Hund schläft."
-    assert woven(f"The dog red{ended} sleeps.", *DOG) == f"Der rote Hund{ended} schläft."
-    crossed = f"The {begun}dog {chr(OPEN + 2)}red{ended} sleeps{chr(CLOSE + 2)}."
+def test_marks_without_a_partner_belong_to_a_tag_of_several_sentences() -> None:
+    start, end = chr(OPEN + 1), chr(CLOSE + 1)
+    assert woven(f"The {start}dog red sleeps.", *DOG) == f"Der {start}rote Hund schläft."
+    assert woven(f"The dog red{end} sleeps.", *DOG) == f"Der rote Hund{end} schläft."
+    crossed = f"The {start}dog {chr(OPEN + 2)}red{end} sleeps{chr(CLOSE + 2)}."
     assert find_markup(crossed)[0] == []
 
 
@@ -85,29 +85,29 @@ PARTS = ["the", "dog", "red.", "(a", "man),", "-", "😀", "привет", "www.
 INNER = st.recursive(
     st.sampled_from(PARTS),
     lambda inner: st.tuples(st.sampled_from("bi"), st.lists(inner, max_size=3), st.sampled_from(["", " "])).map(
-        lambda made: f"<{made[0]}>{made[2].join(made[1])}</{made[0]}>"
+        lambda tag: f"<{tag[0]}>{tag[2].join(tag[1])}</{tag[0]}>"
     ),
     max_leaves=6,
 )
-WRITTEN = ["Ein", "Hund.", "(!)", "«", "-"]
+WORDS = ["Ein", "Hund.", "(!)", "«", "-"]
 PIECE_OF = re.compile(r"</?\w+/?>|\{name\}|%s")
 
 
 @settings(max_examples=300)
-@given(st.lists(INNER, max_size=6), st.sampled_from([" ", ""]), st.lists(st.sampled_from(WRITTEN)), st.integers(0, 9))
-def test_each_piece_arrives_once_and_tags_stay_nested(parts: list[str], gap: str, words: list[str], seed: int) -> None:
+@given(st.lists(INNER, max_size=6), st.sampled_from([" ", ""]), st.lists(st.sampled_from(WORDS)), st.integers(0, 9))
+def test_every_piece_is_kept_once_and_tags_stay_nested(parts: list[str], gap: str, words: list[str], seed: int) -> None:
     for reading in READER.read(gap.join(parts), split=False):
         for text in (reading.text, reading.bare) if reading.kept else (reading.text,):
             source = len(text.text.split())
             weights = np.random.default_rng(seed).random([len(words), source]) ** 4
             needs_alignment(text, " ".join(words))
             for alignment in (Alignment(weights), None):
-                written = rewritten(reading, text, " ".join(words) if source else "", alignment)
-                assert Counter(PIECE_OF.findall(written)) == Counter(PIECE_OF.findall(gap.join(parts)))
-                tags, _ = find_markup(written)
+                result = postprocess(reading, text, " ".join(words) if source else "", alignment)
+                assert Counter(PIECE_OF.findall(result)) == Counter(PIECE_OF.findall(gap.join(parts)))
+                tags, _ = find_markup(result)
                 assert len(tags) >= len(find_markup(gap.join(parts))[0])
                 if source:
-                    assert re.findall("Ein|Hund", written) == re.findall("Ein|Hund", " ".join(words))
+                    assert re.findall("Ein|Hund", result) == re.findall("Ein|Hund", " ".join(words))
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ LONE = [",", ".", "!", "(", ")", "-", "。", "،", "।", ", ,", '"', "„", ":"
 
 @settings(max_examples=300)
 @given(st.data(), st.sampled_from(list(LANGUAGES)), st.sampled_from([" ", ""]), st.integers(0, 9))
-def test_cuts_behind_lone_punctuation_arrive_once(data: st.DataObject, language: str, gap: str, seed: int) -> None:
+def test_cuts_behind_lone_punctuation_are_kept_once(data: st.DataObject, language: str, gap: str, seed: int) -> None:
     words = LANGUAGES[language].split()
     parts = data.draw(st.lists(st.sampled_from([*CUTS, *LONE, *words]), max_size=9))
     line = gap.join(parts)
     for reading in READERS[language].read(line, split=False):
-        for read in (reading.text, reading.bare) if reading.kept else (reading.text,):
-            source = len(read.text.split())
-            assert all(cut.words <= source for cut in read.cuts)
+        for text in (reading.text, reading.bare) if reading.kept else (reading.text,):
+            source = len(text.text.split())
+            assert all(cut.words <= source for cut in text.cuts)
             translation = " ".join(data.draw(st.lists(st.sampled_from(words), max_size=5))) if source else ""
             weights = np.random.default_rng(seed).random([len(translation.split()), source])
             for alignment in (Alignment(weights), None):
-                written = rewritten(reading, read, translation, alignment)
+                result = postprocess(reading, text, translation, alignment)
                 for cut in CUTS:
-                    assert written.count(cut) == line.count(cut)
+                    assert result.count(cut) == line.count(cut)

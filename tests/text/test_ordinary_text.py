@@ -1,4 +1,4 @@
-"""Lines of ordinary text from reading to translation, with a search that translates each word by itself."""
+"""Translation of ordinary text, with a fake search that translates word by word."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": 
 
 
 class WordByWord(Translator):
-    """Translates word by word; an address loses its end, "loop" has a translation that does not end."""
+    """Translates word by word. An address loses its end, and the translation of "loop" does not end."""
 
     def __init__(self, split: bool = True, may_repeat: bool = False) -> None:
         decoding = DecodingConfig(ordinary_text="sentences" if split else "lines", beam_size=2)
@@ -36,13 +36,13 @@ class WordByWord(Translator):
     ) -> list[list[Translation]]:  # fmt: skip
         if settings is not None:
             self.again.append([*texts])
-            return [[self.translated(text, "for ever" not in text, options)] for text in texts]
+            return [[self.translate_words(text, "for ever" not in text, options)] for text in texts]
         self.asked.append([*texts])
         self.options.append(options)
         self.names.append(names)
-        return [[self.translated(text, text.count("loop") == 0, options)] * options.n_best for text in texts]
+        return [[self.translate_words(text, text.count("loop") == 0, options)] * options.n_best for text in texts]
 
-    def translated(self, text: str, finished: bool, options: SearchOptions) -> Translation:
+    def translate_words(self, text: str, finished: bool, options: SearchOptions) -> Translation:
         if "skipped" in text:
             return Translation("", [], False, [])
         core = text.rstrip(".!")
@@ -63,10 +63,10 @@ def aligned_word_by_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.text.translator.align", align)
 
 
-def test_an_ordinary_sentence_is_asked_for_once_and_its_translation_is_untouched() -> None:
+def test_a_usual_sentence_is_searched_once_and_its_translation_is_not_changed() -> None:
     model = WordByWord()
-    (found,) = model.find(["The dog sleeps."], TextOptions(SearchOptions(scored=True)))
-    assert found == [Translation("Der Hund schläft.", [], True, [5, 6, 7, EOS], -1.0)]
+    (translations,) = model.find(["The dog sleeps."], TextOptions(SearchOptions(scored=True)))
+    assert translations == [Translation("Der Hund schläft.", [], True, [5, 6, 7, EOS], -1.0)]
     assert (model.asked, model.again) == ([["The dog sleeps."]], [])
 
 
@@ -92,21 +92,21 @@ def test_a_line_of_ordinary_text(line: str, translation: str) -> None:
     assert WordByWord()("A man runs.", line, "", line) == ["Ein Mann rennt.", translation, "", translation]
 
 
-def test_sentences_of_a_line_have_its_name_and_their_scores_and_ids_come_together() -> None:
+def test_sentences_have_the_name_of_their_line_and_their_scores_and_ids_are_joined() -> None:
     model = WordByWord()
     lines = ["The dog sleeps. A man runs.", "Bob runs."]
-    (found,), _ = model.find(lines, TextOptions(SearchOptions(scored=True)), names=["line 1", "line 2"])
+    (translation,), _ = model.find(lines, TextOptions(SearchOptions(scored=True)), names=["line 1", "line 2"])
     assert model.names == [["line 1", "line 1", "line 2"]]
-    assert (found.score, found.finished, found.ids) == (-2.0, True, [5, 6, 7, 5, 6, 7, EOS])
-    assert found.read == "The dog sleeps. A man runs."
+    assert (translation.score, translation.finished, translation.ids) == (-2.0, True, [5, 6, 7, 5, 6, 7, EOS])
+    assert translation.read == "The dog sleeps. A man runs."
 
 
 def test_a_line_with_a_skipped_sentence_is_skipped() -> None:
-    (found,), _ = WordByWord().find(["The dog sleeps. This is skipped.", "A man runs."], skip_too_long=True)
-    assert found.is_skipped and found.text == ""
+    (translation,), _ = WordByWord().find(["The dog sleeps. This is skipped.", "A man runs."], skip_too_long=True)
+    assert translation.is_skipped and translation.text == ""
 
 
-def test_samples_n_best_and_lines_that_are_not_split_are_of_the_whole_line() -> None:
+def test_samples_and_n_best_lists_and_unsplit_lines_translate_the_whole_line() -> None:
     line = "The dog sleeps. A man runs."
     for model, options in (
         (WordByWord(), TextOptions(SearchOptions(sampled=True))), (WordByWord(), TextOptions(SearchOptions(n_best=2))),
@@ -116,7 +116,7 @@ def test_samples_n_best_and_lines_that_are_not_split_are_of_the_whole_line() -> 
         assert model.asked == [[line]]
 
 
-def test_an_address_is_asked_for_first_and_then_carried_over() -> None:
+def test_an_address_is_copied_if_the_model_loses_it() -> None:
     model = WordByWord()
     assert model("The dog sees www.a.de.", "A man runs.") == ["Der Hund sees www.a.de.", "Ein Mann rennt."]
     assert len(model.asked) == 1, "the model has kept it"
@@ -127,37 +127,35 @@ def test_an_address_is_asked_for_first_and_then_carried_over() -> None:
     assert sampling.asked == [["The dog sleeps."]], "a sample is drawn once"
 
 
-def test_a_word_whose_translations_do_not_end_is_carried_over() -> None:
+def test_a_word_whose_translations_do_not_end_is_copied() -> None:
     model = WordByWord()
     endless = Translation("ein ein ein", [], False, [5] * 9)
-    model.translated = lambda *_: endless  # type: ignore[method-assign]
+    model.translate_words = lambda *_: endless  # type: ignore[method-assign]
     (word,), (short,), (words,) = model.find(["loop", "LOOP", "loop loop"])
     assert (word.text, word.finished, short.text) == ("loop", True, "LOOP")
     assert (words.text, words.finished) == ("ein ein ein", False)
 
 
-def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_the_other_ends() -> None:
+def test_a_translation_that_does_not_end_is_replaced_by_the_next_that_ends() -> None:
     model = WordByWord()
-    found = model.find(["The dog loop.", "A man runs.", "The dog loop for ever."])
+    results = model.find(["The dog loop.", "A man runs.", "The dog loop for ever."])
     assert model.again == [["The dog loop.", "The dog loop for ever."], ["The dog loop for ever."]]
-    assert [each[0].finished for each in found] == [True, True, False]
+    assert [translations[0].finished for translations in results] == [True, True, False]
 
 
 @pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(n_best=2), SearchOptions(sampled=True)], ids=str)
 @pytest.mark.parametrize("may_repeat", [False, True])
-def test_repeats_stay_where_they_are_ordinary_and_in_lists_and_samples(
-    options: SearchOptions, may_repeat: bool
-) -> None:
+def test_usual_repeats_and_repeats_in_lists_and_samples_stay(options: SearchOptions, may_repeat: bool) -> None:
     model = WordByWord(may_repeat=may_repeat)
     repeating = Translation("der der der", [], True, [5, 5, 5, EOS])
-    model.translated = lambda *_: repeating  # type: ignore[method-assign]
-    [found] = model.find(["The dog sleeps."], TextOptions(options))
-    assert found == [repeating] * len(found)
+    model.translate_words = lambda *_: repeating  # type: ignore[method-assign]
+    [translations] = model.find(["The dog sleeps."], TextOptions(options))
+    assert translations == [repeating] * len(translations)
     is_searched_again = options == SearchOptions() and not may_repeat
     assert model.again == [["The dog sleeps."]] * (2 if is_searched_again else 0)
 
 
-def test_a_translation_that_does_not_end_is_searched_for_again_where_repeats_are_ordinary() -> None:
+def test_a_translation_without_an_end_is_searched_again_even_if_repeats_are_usual() -> None:
     model = WordByWord(may_repeat=True)
     assert model("The dog loop.") == ["Der Hund loop."]
     assert model.again == [["The dog loop."]]

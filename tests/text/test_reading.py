@@ -1,4 +1,4 @@
-"""Lines of ordinary text as a model reads them."""
+"""Preprocessing of lines of ordinary text."""
 
 import itertools
 
@@ -24,89 +24,89 @@ CHARACTERS = fit_tokenizer(SENTENCES, DataConfig(tokenizer="char", normalization
 READER = Reader(SUBWORDS, "en")
 
 
-def read(line: str, reader: Reader = READER) -> Reading:
+def read_one(line: str, reader: Reader = READER) -> Reading:
     (reading,) = reader.read(line)
     return reading
 
 
 @pytest.mark.parametrize("sentence", dict.fromkeys(SENTENCES))
-def test_a_sentence_like_those_of_training_is_read_as_it_stands(sentence: str) -> None:
+def test_a_sentence_like_the_training_data_is_not_changed(sentence: str) -> None:
     for reader in (READER, Reader(CHARACTERS, "en")):
-        assert read(sentence, reader)._replace(kept=(), bare=Text("")) == Reading(Text(sentence))
-        assert read(sentence.rstrip("."), reader).text == Text(sentence.rstrip("."))
-        assert read(sentence.lower(), reader).text == Text(sentence.lower())
+        assert read_one(sentence, reader)._replace(kept=(), bare=Text("")) == Reading(Text(sentence))
+        assert read_one(sentence.rstrip("."), reader).text == Text(sentence.rstrip("."))
+        assert read_one(sentence.lower(), reader).text == Text(sentence.lower())
 
 
 @pytest.mark.parametrize("sentence", ["A man sleeps on a couch.", "Two women run through the woods."])
 def test_capitals_and_headings_are_read_in_the_case_of_training(sentence: str) -> None:
     for reader in (READER, Reader(CHARACTERS, "en")):
-        assert read(sentence.upper(), reader).text == Text(sentence, is_upper=True)
-        assert read(sentence.title(), reader).text == Text(sentence)
+        assert read_one(sentence.upper(), reader).text == Text(sentence, is_upper=True)
+        assert read_one(sentence.title(), reader).text == Text(sentence)
 
 
 def test_names_and_short_forms_keep_their_capitals() -> None:
-    assert read("TWO WOMEN WATCH TV.").text == Text("Two women watch TV.", is_upper=True)
-    assert read("Two Women Watch TV.").text == Text("Two women watch TV.")
-    assert read("A man SLEEPS on a couch, TV on.").text == Text("A man sleeps on a couch, TV on.", capitals=(2,))
-    assert read("TV").text == Text("TV")
-    assert read("Bob Alice").text == Text("Bob Alice")
+    assert read_one("TWO WOMEN WATCH TV.").text == Text("Two women watch TV.", is_upper=True)
+    assert read_one("Two Women Watch TV.").text == Text("Two women watch TV.")
+    assert read_one("A man SLEEPS on a couch, TV on.").text == Text("A man sleeps on a couch, TV on.", capitals=(2,))
+    assert read_one("TV").text == Text("TV")
+    assert read_one("Bob Alice").text == Text("Bob Alice")
 
 
-def test_a_model_without_case_reads_everything_as_it_stands() -> None:
+def test_no_case_is_changed_for_a_model_without_case() -> None:
     words = fit_tokenizer(["a man sleeps"], DataConfig(tokenizer="word", normalization="ascii-words"))
     for line in ("A MAN SLEEPS", "A Man Sleeps", "a man SLEEPS"):
-        assert read(line, Reader(words, "en")).text == Text(line)
+        assert read_one(line, Reader(words, "en")).text == Text(line)
 
 
 def test_a_line_of_several_sentences_is_split_and_loses_nothing() -> None:
     line = "A man sleeps on a couch.  The dog runs! Bob is at www.example.com today."
     readings = READER.read(line)
-    assert [each.text.text for each in readings] == [
+    assert [reading.text.text for reading in readings] == [
         "A man sleeps on a couch.", "The dog runs!", "Bob is at www.example.com today."
     ]  # fmt: skip
-    assert "".join(each.text.text + each.separator for each in readings) == line
+    assert "".join(reading.text.text + reading.separator for reading in readings) == line
     assert len(READER.read(line, split=False)) == len(Reader(SUBWORDS, "en", split=False).read(line)) == 1
 
 
 @pytest.mark.parametrize("quotes", ['""', "“”", "„“", "«»"])
 def test_quotes_around_a_line_are_kept_for_the_translation(quotes: str) -> None:
-    before, after = quotes
-    one = read(f"{before}The dog sleeps.{after}")
-    assert (one.before, one.text, one.after) == (before, Text("The dog sleeps."), after)
+    before, after = quotes[0], quotes[1]
+    reading = read_one(f"{before}The dog sleeps.{after}")
+    assert (reading.before, reading.text, reading.after) == (before, Text("The dog sleeps."), after)
     first, last = READER.read(f"{before}The dog sleeps. Bob runs.{after}")
     assert (first.before, first.after, last.before, last.after) == (before, "", "", after)
-    assert read(f"{before}A{after} and {before}B{after}").before == ""
+    assert read_one(f"{before}A{after} and {before}B{after}").before == ""
 
 
 def test_typographic_signs_that_the_model_does_not_know_become_plain_ones() -> None:
     reader = Reader(fit_tokenizer([*SENTENCES, "it's a man-made 'room'."] * 2, DataConfig(
         tokenizer="subword", normalization="nfkc", vocabulary_size=340)), "en")  # fmt: skip
-    assert read("It’s a man–made room.", reader).text.text == "It's a man-made room."  # noqa: RUF001
+    assert read_one("It’s a man–made room.", reader).text.text == "It's a man-made room."  # noqa: RUF001
 
 
-def test_what_no_word_of_the_model_expresses_is_taken_out() -> None:
-    reading = read("A man 😀👍🏽 sleeps, Михаил Иванов runs 🎉.").text
+def test_text_that_the_model_cannot_express_is_cut_out() -> None:
+    reading = read_one("A man 😀👍🏽 sleeps, Михаил Иванов runs 🎉.").text
     assert reading.text == "A man sleeps, runs."
     assert [cut.piece for cut in reading.cuts] == [" 😀👍🏽", " Михаил Иванов", " 🎉"]
     assert [cut.words for cut in reading.cuts] == [2, 3, 4]
     assert [cut.is_closed for cut in reading.cuts] == [False, False, True]
     for wordless in ("😀", "...", "— ?!", "Привет, мир!"):
-        assert read(wordless).text.text == ""
-        assert "".join(cut.piece for cut in read(wordless).text.cuts) == wordless
+        assert read_one(wordless).text.text == ""
+        assert "".join(cut.piece for cut in read_one(wordless).text.cuts) == wordless
 
 
 @pytest.mark.parametrize(
     "piece", ["https://example.com/a?b=c&d", "www.example.com", "a.b-c@mail.example.org", "@nmt", "#words", "1234567",
               "1,234,567.89", "2026-11-24"],
 )  # fmt: skip
-def test_addresses_and_long_numbers_are_to_be_kept(piece: str) -> None:
+def test_addresses_and_long_numbers_must_be_kept(piece: str) -> None:
     for line in (
         f"A man sleeps {piece} on a couch.",
         f"A man sleeps on a couch {piece}.",
         f"{piece} sleeps on a couch.",
     ):
-        reading = read(line)
-        assert piece in reading.text.text, "the model is asked first"
+        reading = read_one(line)
+        assert piece in reading.text.text, "the model tries to translate it first"
         assert reading.kept == (piece,)
         assert piece not in reading.bare.text
         assert [cut.piece.strip() for cut in reading.bare.cuts] == [piece]
@@ -123,7 +123,7 @@ TEXTS = st.text(st.one_of(
 @given(TEXTS)
 @example("0¢!\U00100000")
 @example("a😀.<b>c</b>")
-def test_any_text_is_read_and_nothing_but_white_space_signs_and_case_is_lost(line: str) -> None:
+def test_reading_loses_only_white_space_signs_and_case(line: str) -> None:
     parts = READER.read(line)
     assert parts
     for reading in parts:
@@ -132,6 +132,6 @@ def test_any_text_is_read_and_nothing_but_white_space_signs_and_case_is_lost(lin
             assert [cut.words for cut in text.cuts] == sorted(cut.words for cut in text.cuts)
     if line.isascii() and not any(reading.kept for reading in parts):
         letters = "".join(
-            each.before + each.text.text + "".join(cut.piece for cut in each.text.cuts) + each.after for each in parts
+            part.before + part.text.text + "".join(cut.piece for cut in part.text.cuts) + part.after for part in parts
         )
         assert sorted("".join(letters.split()).lower()) == sorted("".join(line.split()).lower())

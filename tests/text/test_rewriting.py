@@ -1,4 +1,4 @@
-"""Translations of ordinary text as they are written."""
+"""Postprocessing of translations of ordinary text."""
 
 import numpy as np
 import pytest
@@ -7,33 +7,33 @@ from hypothesis import strategies as st
 
 from nmt.text.inline import Cut
 from nmt.text.reading import Reading, Text
-from nmt.text.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
+from nmt.text.rewriting import Alignment, babbles, keeps_pieces, needs_alignment, postprocess
 from nmt.tokenizers.base import EOS
 
 WORDS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=6)
 
 
 def aligned(*sources: int, words: int) -> Alignment:
-    """Each word of a translation attends to one source word."""
+    """Return an alignment where every word of a translation attends to a single source word."""
     return Alignment(np.eye(words)[list(sources)])
 
 
-def test_case_is_given_back() -> None:
-    assert rewritten(Reading(Text("")), Text("A dog", is_upper=True), "Ein großer Hund", None) == "EIN GROSSER HUND"
-    read = Text("A big dog sleeps.", capitals=(1,))
+def test_case_is_restored() -> None:
+    assert postprocess(Reading(Text("")), Text("A dog", is_upper=True), "Ein großer Hund", None) == "EIN GROSSER HUND"
+    text = Text("A big dog sleeps.", capitals=(1,))
     crossed = aligned(0, 2, 1, 3, words=4)
-    assert needs_alignment(read, "Un chien grand dort.")
-    assert rewritten(Reading(read), read, "Un chien grand dort.", crossed) == "Un chien GRAND dort."
-    assert rewritten(Reading(read), read, "Un chien grand dort.", None) == "Un chien grand dort."
+    assert needs_alignment(text, "Un chien grand dort.")
+    assert postprocess(Reading(text), text, "Un chien grand dort.", crossed) == "Un chien GRAND dort."
+    assert postprocess(Reading(text), text, "Un chien grand dort.", None) == "Un chien grand dort."
 
 
-def test_quotes_are_given_back() -> None:
+def test_quotes_are_restored() -> None:
     reading = Reading(Text("A dog."), before="„", after="“")
-    assert rewritten(reading, reading.text, "Ein  Hund.", None) == "„Ein  Hund.“"
+    assert postprocess(reading, reading.text, "Ein  Hund.", None) == "„Ein  Hund.“"
 
 
 @pytest.mark.parametrize(
-    ("cut", "written"),
+    ("cut", "expected"),
     [
         (Cut(" 😀", 4, False), "Ein Hund rennt schnell. 😀"),
         (Cut(" 😀", 4, True), "Ein Hund rennt schnell 😀."),
@@ -43,49 +43,50 @@ def test_quotes_are_given_back() -> None:
         (Cut(" 😀", 3, False), "Ein Hund rennt schnell 😀."),
     ],
 )
-def test_what_was_cut_out_stands_where_it_stood(cut: Cut, written: str) -> None:
-    read = Text("A dog quickly runs.", cuts=(cut,))
-    assert rewritten(Reading(read), read, "Ein Hund rennt schnell.", aligned(0, 1, 3, 2, words=4)) == written
+def test_a_piece_returns_to_its_place(cut: Cut, expected: str) -> None:
+    text = Text("A dog quickly runs.", cuts=(cut,))
+    assert postprocess(Reading(text), text, "Ein Hund rennt schnell.", aligned(0, 1, 3, 2, words=4)) == expected
 
 
-def test_pieces_at_one_place_keep_their_order_and_a_text_of_pieces_alone_is_itself() -> None:
-    read = Text("A dog", cuts=(Cut(" 1", 1, False), Cut(" 2", 1, False), Cut(" 3", 2, False), Cut(" 4", 2, False)))
-    assert rewritten(Reading(read), read, "Ein Hund", aligned(0, 1, words=2)) == "Ein 1 2 Hund 3 4"
+def test_pieces_keep_their_order_and_a_text_without_words_is_copied() -> None:
+    text = Text("A dog", cuts=(Cut(" 1", 1, False), Cut(" 2", 1, False), Cut(" 3", 2, False), Cut(" 4", 2, False)))
+    assert postprocess(Reading(text), text, "Ein Hund", aligned(0, 1, words=2)) == "Ein 1 2 Hund 3 4"
     wordless = Text("", cuts=(Cut("— 😀!", 0, False),))
-    assert rewritten(Reading(wordless), wordless, "", None) == "— 😀!"
+    assert postprocess(Reading(wordless), wordless, "", None) == "— 😀!"
 
 
 @given(WORDS, WORDS, st.data())
-def test_each_piece_arrives_once_with_and_without_alignment(
+def test_every_piece_is_kept_once_with_and_without_alignment(
     source: list[str], target: list[str], data: st.DataObject
 ) -> None:
     places = sorted(data.draw(st.lists(st.integers(0, len(source)), max_size=4)))
-    read = Text(
+    text = Text(
         " ".join(source), cuts=tuple(Cut(f" <{n}>", place, data.draw(st.booleans())) for n, place in enumerate(places))
     )
     weights = Alignment(np.random.default_rng(0).random([len(target), len(source)]))
     for alignment in (None, weights):
-        text = rewritten(Reading(read), read, " ".join(target), alignment)
-        assert [word for word in text.split() if not word.startswith("<")] == target
-        assert sorted(word for word in text.split() if word.startswith("<")) == [f"<{n}>" for n in range(len(places))]
+        translation = postprocess(Reading(text), text, " ".join(target), alignment)
+        words = translation.split()
+        assert [word for word in words if not word.startswith("<")] == target
+        assert sorted(word for word in words if word.startswith("<")) == [f"<{n}>" for n in range(len(places))]
 
 
-def test_an_unknown_word_is_the_source_word_that_it_attends_to() -> None:
-    read = Text("ask Smith, now")
-    assert needs_alignment(read, "frag <unk> jetzt")
-    assert rewritten(Reading(read), read, "frag <unk> jetzt", aligned(0, 1, 2, words=3)) == "frag Smith jetzt"
-    assert rewritten(Reading(read), read, "frag <unk> jetzt", None) == "frag <unk> jetzt"
+def test_an_unknown_word_becomes_the_source_word_that_it_attends_to() -> None:
+    text = Text("ask Smith, now")
+    assert needs_alignment(text, "frag <unk> jetzt")
+    assert postprocess(Reading(text), text, "frag <unk> jetzt", aligned(0, 1, 2, words=3)) == "frag Smith jetzt"
+    assert postprocess(Reading(text), text, "frag <unk> jetzt", None) == "frag <unk> jetzt"
 
 
 def test_a_translation_keeps_pieces_whole_and_numbers_with_other_separators() -> None:
-    assert keeps("Nimm www.a.de!", ["www.a.de"])
-    assert not keeps("Nimm www.a.", ["www.a.de"])
-    assert keeps("Es sind 1.234.567,5 Euro", ["1,234,567.5"])
-    assert not keeps("Es sind 1.234.567 Euro", ["1,234,568"])
-    assert keeps("anything", [])
+    assert keeps_pieces("Nimm www.a.de!", ["www.a.de"])
+    assert not keeps_pieces("Nimm www.a.", ["www.a.de"])
+    assert keeps_pieces("Es sind 1.234.567,5 Euro", ["1,234,567.5"])
+    assert not keeps_pieces("Es sind 1.234.567 Euro", ["1,234,568"])
+    assert keeps_pieces("anything", [])
 
 
-def test_a_translation_babbles_if_it_does_not_end_or_repeats_what_its_source_does_not() -> None:
+def test_a_translation_babbles_without_an_end_or_with_repeats_that_its_source_lacks() -> None:
     assert babbles([5, 6], "a b") and not babbles([5, 6, EOS], "a b") and not babbles([], "")
     assert babbles([5, 5, 5, EOS], "a b c") and not babbles([5, 5, 5, EOS], "no no no")
     for source in ("It is very, very, very cold.", "He has 10,000 cats.", "10000", "Whaaat"):
@@ -94,7 +95,7 @@ def test_a_translation_babbles_if_it_does_not_end_or_repeats_what_its_source_doe
         assert babbles([5, 6, 6, 6, EOS], source)
 
 
-def test_a_translation_may_repeat_what_is_ordinary_but_must_end() -> None:
+def test_a_translation_may_have_usual_repeats_but_must_end() -> None:
     assert not babbles([5, 5, 5, EOS], "a b c", may_repeat=True)
     assert babbles([5, 5, 5], "a b c", may_repeat=True)
 

@@ -1,4 +1,4 @@
-"""Glossaries: files, terms of a sentence, translations that keep them, in TensorFlow and CTranslate2."""
+"""Glossaries: their files, the terms of a sentence, and translations with terms in TensorFlow and CTranslate2."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ def glossary(translator: Translator, tmp_path: Path) -> Glossary:
     ("content", "line", "problem"),
     [
         (b"one\tzwei\nthirsty\n", 2, "no term with a translation"), (b"one\tzwei\n\tzwei\n", 2, "no term"),
-        (b"one\t\t\n", 1, "no term with a translation"), (b"one\tzwei\n\nOne\tdrei\n", 3, "of line 1 again"),
+        (b"one\t\t\n", 1, "no term with a translation"), (b"one\tzwei\n\nOne\tdrei\n", 3, "the term 'One' of line 1"),
         (b"one\txylophon\n", 1, "'xylophon', which the model never saw"), (b"one\tzwei\n\xff\tdrei\n", 2, "not UTF-8"),
     ],
 )  # fmt: skip
@@ -52,17 +52,21 @@ def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
     sources = ["dog", "hot dog", "dog house", "c++", "naïve"]
     terms = Glossary([Term(tuple(re.findall(r"\w+|[^\w\s]", source)), {"x": " x "}) for source in sources])
 
-    def found(text: str) -> list[tuple[str, tuple[int, int]]]:
-        return [(" ".join(each.term.source), (each.words.start, each.words.stop)) for each in terms.terms_of(text)]
+    def matches(text: str) -> list[tuple[str, tuple[int, int]]]:
+        return [
+            (" ".join(match.term.source), (match.words.start, match.words.stop)) for match in terms.terms_of(text)
+        ]  # fmt: skip
 
-    assert found("Dogs, a (DOG) and hotdog dog.") == [("dog", (2, 3)), ("dog", (5, 6))]
-    assert found("Hot  dog house, dog house") == [("hot dog", (0, 2)), ("dog house", (3, 5))]
-    assert found("naïve C++") == [("naïve", (0, 1)), ("c + +", (1, 2))]
-    assert found("") == []
+    assert matches("Dogs, a (DOG) and hotdog dog.") == [("dog", (2, 3)), ("dog", (5, 6))]
+    assert matches("Hot  dog house, dog house") == [("hot dog", (0, 2)), ("dog house", (3, 5))]
+    assert matches("naïve C++") == [("naïve", (0, 1)), ("c + +", (1, 2))]
+    assert matches("") == []
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_translations_keep_terms_and_others_stay(translator: Translator, glossary: Glossary, beam: int) -> None:
+def test_translations_keep_terms_and_do_not_change_without_them(
+    translator: Translator, glossary: Glossary, beam: int
+) -> None:
     # A sentence alone in its batch: the last bits of a score depend on the batch, and terms leave other sentences to
     # be searched for again.
     settings = {"beam_size": beam, "batch_size": 1}
@@ -72,22 +76,23 @@ def test_translations_keep_terms_and_others_stay(translator: Translator, glossar
     kept = searching.find(SENTENCES, options._replace(glossary=glossary))
     lacking = 0
     for text, before, after in zip(SENTENCES, plain, kept, strict=True):
-        assert all(not glossary.missing(text, each.text) for each in after if each.text)
-        assert len({each.text for each in after}) == len(after)
+        assert all(not glossary.missing(text, translation.text) for translation in after if translation.text)
+        assert len({translation.text for translation in after}) == len(after)
         if not glossary.missing(text, before[0].text) and beam == 1:
             assert before == after
         lacking += bool(glossary.missing(text, before[0].text))
-    assert lacking > len(SENTENCES) / 2  # the model's own words are others
+    assert lacking > len(SENTENCES) / 2  # the model alone uses other words
 
 
-def test_beginnings_are_those_of_each_sentence(translator: Translator) -> None:
-    texts, starts = ["im one two three", "one", "im two"], [[4], [], [5, 6, 4]]
+def test_a_prefix_belongs_to_its_sentence(translator: Translator) -> None:
+    texts, prefixes = ["im one two three", "one", "im two"], [[4], [], [5, 6, 4]]
     rows = translator.encode(texts)
-    found = translator.engine.search(rows, np.full(3, 9, np.int32), BEST, starts)
-    for text, start, [each] in zip(texts, starts, found, strict=True):
-        assert each.ids[: len(start)] == start
-        alone = translator.engine.search(translator.encode([text]), np.full(1, 9, np.int32), BEST, [start])
-        assert alone[0][0].ids == each.ids
+    results = translator.engine.search(rows, np.full(3, 9, np.int32), BEST, prefixes)
+    for text, prefix, [hypothesis] in zip(texts, prefixes, results, strict=True):
+        assert hypothesis.ids[: len(prefix)] == prefix
+        rows = translator.encode([text])
+        [[separate]] = translator.engine.search(rows, np.full(1, 9, np.int32), BEST, [prefix])
+        assert separate.ids == hypothesis.ids
 
 
 @pytest.mark.slow
@@ -103,16 +108,16 @@ def test_the_engines_keep_the_same_terms_and_score_tokens_alike(make_run: MakeRu
     terms.write_text("one\tdurstig\ntwo\tsieben\tschön\n")
     glossary = read_glossary(str(terms), ours.target)
     texts = [f"{source}!" for source, _ in small_pairs(6)]
-    pairs = texts, [[*ours.target.encode(target)] for _, target in small_pairs(6)]  # beginnings, without eos
-    for one, other in zip(ours.token_scores(*pairs), theirs.token_scores(*pairs), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
-    for each in (ours, theirs):
-        found = each.find(texts, TextOptions(glossary=glossary))
-        assert all(not glossary.missing(text, best.text) for text, [best] in zip(texts, found, strict=True))
+    pairs = texts, [[*ours.target.encode(target)] for _, target in small_pairs(6)]  # prefixes, without eos
+    for tensorflow, ctranslate2 in zip(ours.token_scores(*pairs), theirs.token_scores(*pairs), strict=True):
+        np.testing.assert_allclose(tensorflow, ctranslate2, rtol=1e-3, atol=1e-3)
+    for translator in (ours, theirs):
+        results = translator.find(texts, TextOptions(glossary=glossary))
+        assert all(not glossary.missing(text, best.text) for text, [best] in zip(texts, results, strict=True))
 
 
 @pytest.mark.slow
-def test_the_command_keeps_terms_and_evaluation_tells_their_share(project: Path) -> None:
+def test_the_command_keeps_terms_and_evaluation_reports_their_share(project: Path) -> None:
     (project / "terms.tsv").write_text(TERMS)
     out = nmt("translate", "--glossary", "terms.tsv", "im one seven", cwd=project).stdout
     assert re.search(r"\b(zwei|drei)\b", out)
@@ -121,20 +126,21 @@ def test_the_command_keeps_terms_and_evaluation_tells_their_share(project: Path)
     assert float(shares["base"]) < 50 and float(shares["base+terms"]) == 100
 
 
-def test_scores_of_words_are_those_of_their_tokens(translator: Translator) -> None:
-    [[each]] = translator.find(["im one two three"])
-    [scores] = translator.token_scores(["im one two three"], [each.ids])
-    words = word_scores(translator.target, each.ids, scores)
-    assert len(words) == len(each.text.split())
-    assert words.sum() + scores[-1] == pytest.approx(translator.score(["im one two three"], [each.text])[0], rel=1e-4)
+def test_the_score_of_a_word_is_the_sum_over_its_tokens(translator: Translator) -> None:
+    [[translation]] = translator.find(["im one two three"])
+    [scores] = translator.token_scores(["im one two three"], [translation.ids])
+    words = word_scores(translator.target, translation.ids, scores)
+    assert len(words) == len(translation.text.split())
+    [total] = translator.score(["im one two three"], [translation.text])
+    assert words.sum() + scores[-1] == pytest.approx(total, rel=1e-4)
 
 
-def test_a_term_that_stands_twice_needs_two_forms() -> None:
+def test_a_term_that_occurs_twice_needs_two_forms() -> None:
     dog, hot = Term(("dog",), {"Hund": " hund ", "Hunde": " hunde "}), Term(("hot", "dog"), {"x": " warmer hund "})
     terms = Glossary([dog, hot])
-    assert [each.term for each in terms.missing("dog and dog", "Hund und Katze")] == [dog]
+    assert [match.term for match in terms.missing("dog and dog", "Hund und Katze")] == [dog]
     assert terms.missing("dog and dog", "Hunde und Hund") == []
-    assert [each.term for each in terms.missing("dog, hot dog", "ein warmer Hund")] == [dog]
+    assert [match.term for match in terms.missing("dog, hot dog", "ein warmer Hund")] == [dog]
     assert terms.share_kept(["dog and dog"], ["Hund"]) == 0.5
 
 
@@ -145,6 +151,6 @@ def test_long_terms_and_forms_are_refused(translator: Translator, tmp_path: Path
         read_glossary(str(tmp_path / "bad.tsv"), translator.target)
 
 
-def test_a_prefix_holds_for_a_text_with_marks(translator: Translator) -> None:
+def test_a_translation_of_marks_begins_with_its_prefix(translator: Translator) -> None:
     for text in ("im one", "im \U00100001one\U00105001", "im one \U0010a001", "im \U0010ffff {name} 😀"):
         assert translator.translate([text], prefix="ich bin")[0].startswith("ich bin")
