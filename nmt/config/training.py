@@ -139,7 +139,8 @@ class TrainingConfig(Section):
     samples: int = Field(3, ge=0, le=1000)
     """Number of validation sentences, from the first on, whose translations each validation shows."""
     best_by: BestBy = "accuracy"
-    """Measure of the best validation: highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or lowest ``loss``."""
+    """Measure of the best validation: highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or lowest ``loss``. With
+    ``bleu``, chrF decides while no BLEU reaches 5."""
     patience: int | None = Field(None, ge=1, le=1_000_000)
     """Early stopping: number of consecutive validations without a new best after which training stops; null: train all
     epochs."""

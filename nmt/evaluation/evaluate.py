@@ -21,7 +21,7 @@ from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
-from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
+from nmt.evaluation.metrics import check_metrics, tokenization_of
 from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
 from nmt.evaluation.stress import make_variants, score_variants
@@ -94,7 +94,7 @@ def evaluate(
     epoch: str | None = None,
     decoding: Mapping[str, JsonValue] | None = None,
     metrics: Sequence[str] = (),
-    tokenization: str = DEFAULT_TOKENIZATION,
+    tokenization: str | None = None,
     lowercase: bool = False,
     resamples: int = 1000,
     examples: int = 3,
@@ -116,7 +116,8 @@ def evaluate(
         epoch: weights of the runs without an epoch: a number, "best", "last" or "average"; None for their default.
         decoding: values for keys of the runs' section decoding, such as {"beam_size": 5}.
         metrics: names in ``nmt.evaluation.metrics.METRICS``; empty for bleu, chrf and ter.
-        tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
+        tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``; None: by the target
+            language of the first run, or without a run by the script of the references.
         lowercase: compare texts in lower case, as ``sacrebleu -lc``. Scores then have the names "BLEU lc" and
             "chrF2 lc"; TER ignores case anyway.
         resamples: number of bootstrap resamples; 0 for scores alone.
@@ -166,6 +167,7 @@ def evaluate(
             " out.",
         )
     test_set = _find_test_set(systems, source, references)
+    tokenization = tokenization or _tokenization(systems, test_set.references[0])
     if by_length and test_set.sources is None:
         raise NmtError(
             "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
@@ -233,6 +235,12 @@ def evaluate(
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
+
+
+def _tokenization(systems: Sequence[RunSystem], references: Sequence[str]) -> str:
+    """Return the tokenization of BLEU for the target language of the first run, else for the script of references."""
+    language = systems[0].manifest.languages["target"] if systems else "target"
+    return tokenization_of(language, references)
 
 
 def _terms_kept(

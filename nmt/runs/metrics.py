@@ -304,12 +304,32 @@ def weights_id(validation: StepValidation | EpochMetrics) -> WeightsId:
 AnyValidation = TypeVar("AnyValidation", bound=Validation)
 
 
+LEAST_BLEU = 5.0
+"""BLEU below which a model translates too little right for BLEU to compare validations."""
+
+
+def measure_in_force(validations: Sequence[Validation], by: BestBy) -> BestBy:
+    """Return the measure that compares validations: ``by``, but chrF while no BLEU reaches ``LEAST_BLEU``.
+
+    Lower scores of BLEU depend on a few 4-grams, while chrF already rises.
+    """
+    highest = max((validation.validation_bleu or 0.0 for validation in validations), default=0.0)
+    has_chrf = any(validation.validation_chrf is not None for validation in validations)
+    return "chrf" if by == "bleu" and highest < LEAST_BLEU and has_chrf else by
+
+
 def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
     """Return the best validation, or the first of equally good ones; None without validations.
 
     The default of ``training.best_by`` is accuracy, since it counts the most likely token, which greedy search takes.
     The loss also depends on the confidence in wrong predictions. Between equal scores the lower loss decides.
+
+    Args:
+        validations: the validations of a run so far.
+        by: ``training.best_by``; see ``measure_in_force``.
     """
+    validations = list(validations)
+    by = measure_in_force(validations, by)
 
     def rank(validation: Validation) -> tuple[float, float]:
         score = getattr(validation, f"validation_{by}")

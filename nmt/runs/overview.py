@@ -67,8 +67,10 @@ class Overview:
 
     @property
     def by(self) -> BestBy | None:
-        """Measure that selects the best validation."""
-        return self.config.training.best_by if self.config else None
+        """Measure that selects the best validation; None without a readable configuration."""
+        if self.config is None:
+            return None
+        return metrics.measure_in_force([self.best] if self.best else [], self.config.training.best_by)
 
     @property
     def score(self) -> float | None:

@@ -21,7 +21,7 @@ from nmt.cli.options import (
     decoding_of,
 )
 from nmt.errors import NmtError
-from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
+from nmt.evaluation.metrics import METRICS, TOKENIZATIONS, USUAL_METRICS
 from nmt.message import Argument, Settings
 
 
@@ -54,8 +54,9 @@ def evaluate(
         typer.Option(help=f"{_listed(METRICS, 'or')}. Repeatable. Default: {_listed(USUAL_METRICS, 'and')}."),
     ] = None,
     tokenize: Annotated[
-        str, typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}.")
-    ] = DEFAULT_TOKENIZATION,
+        str | None,
+        typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}. Default: by language."),
+    ] = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as sacrebleu -lc; TER always does.")
     ] = False,
