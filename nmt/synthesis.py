@@ -188,7 +188,7 @@ def _write(
             pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no block
         dropped = Findings()
         with (
-            output.writing() as temporary, temporary.open("wb") as file,
+            output.temporary_file() as temporary, temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):  # fmt: skip
             for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):

@@ -11,7 +11,7 @@ from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.record import Record
 from nmt.errors import DataError
 from nmt.message import Argument
-from nmt.storage.json_file import read_json, restore
+from nmt.storage.json_file import read_json, restore_remedy
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
@@ -187,4 +187,6 @@ def read_manifest(path: Path) -> Manifest:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))[:200]
         reason = problem["msg"].removeprefix("Value error, ")[:200]
-        raise DataError(f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. ", *restore(path)) from None
+        raise DataError(
+            f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. ", *restore_remedy(path)
+        ) from None

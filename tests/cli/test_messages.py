@@ -391,7 +391,7 @@ $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 $ nmt plot loss  => No such command 'loss'. Did you mean 'losses'
 $ echo mine > mine.png
-$ nmt plot losses --output mine.png  => mine.png exists and is no figure of nmt
+$ nmt plot losses --output mine.png  => mine.png exists and is not a figure of nmt
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
 $ nmt plot bleu  => Run 'base' has no BLEU to draw
 $ rm checkpoints/base/metrics.jsonl
@@ -503,7 +503,7 @@ $ nmt translate --input page.html  => Give --output FILE.html for its translatio
 $ nmt translate --input in.txt --output out.txt  => --output takes the document of --input
 $ nmt translate --output out.html 'im thirsty'  => --output takes the document of --input
 $ printf '<p>im thirsty' > page.html
-$ nmt translate --input page.html --output page.html  => A command never replaces what it reads
+$ nmt translate --input page.html --output page.html  => A command never replaces its own input
 $ nmt translate --input page.html --output page.txt  => the document page.html stays what it is
 $ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
 $ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
@@ -542,7 +542,7 @@ $ nmt translate --run learned 'im one two three four five six seven'  => Too lon
 $ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
 $ nmt translate --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors is damaged
 $ printf x | dd of=checkpoints/base/weights/epoch-0002.safetensors bs=1 seek=20000 conv=notrunc status=none
-$ nmt translate --epoch 2 'im thirsty'  => its SHA-256 is not the one noted when it was saved
+$ nmt translate --epoch 2 'im thirsty'  => its content does not match its stored SHA-256
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors does not hold
 $ sed -i 's/decoder_layers: 1/decoder_layers: 2/' checkpoints/base/config.yaml
@@ -580,10 +580,10 @@ $ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrat
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
 $ echo eins > few.de
 $ nmt evaluate --output few.de  => few.de exists already. It is never overwritten
-$ nmt evaluate --reference few.de --source few.de --output few.de  => A command never replaces what it reads
+$ nmt evaluate --reference few.de --source few.de --output few.de  => A command never replaces its own input
 $ nmt evaluate --output a.html --report a.html  => --output and --report are both a.html
 $ echo mine > mine.html
-$ nmt evaluate --report mine.html  => mine.html exists and is no report of nmt
+$ nmt evaluate --report mine.html  => mine.html exists and is not a report of nmt
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam 4 has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone
@@ -603,7 +603,7 @@ $ nmt evaluate  => data/english-german-both is not the dataset that run 'base'
 $ nmt report --no-attention --sentence 'im thirsty'  => --sentence 'im thirsty' has no effect with --no-attention
 $ nmt report --output report.pdf  => The report cannot be written to 'report.pdf'
 $ echo mine > mine.html
-$ nmt report --output mine.html --no-scores --no-attention  => mine.html exists and is no report of nmt
+$ nmt report --output mine.html --no-scores --no-attention  => mine.html exists and is not a report of nmt
 $ nmt report --no-scores --sentence '...'  => Sentence '...' has no words after the normalization of run base
 
 # --- nmt fetch -------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPa
         ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}})}, "task is missing"),
         ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}, "task": [1]})}, "task is [1]"),
         ({"TF_CONFIG": "[" * 100_000}, "nested too deeply"),
-        ({"TF_CONFIG": '{"cluster": NaN}'}, "NaN is no number of JSON"),
+        ({"TF_CONFIG": '{"cluster": NaN}'}, "NaN is not a JSON number"),
         (tf_config({"worker": ADDRESSES}, "worker", "x"), "TF_CONFIG is not a cluster"),
         (tf_config({"worker": ADDRESSES}, "chief", 0), "index 0 of type 'chief', of which its cluster has 0"),
         (tf_config({"worker": ["a:1", "a"]}), "has the address 'a'"),
