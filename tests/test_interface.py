@@ -61,7 +61,7 @@ def test_calls_are_refused_in_their_own_words(trained_project: Path, monkeypatch
         (package.train, {"config": "base.yaml", "set": {"training.epochs": 0}}, r'^set=\{"training.epochs": 0\}: '),
         (package.train, {"config": "base.yaml", "set": {"training.clip_norm": 9}},
          r"if it is intended, give allow_changes=True"),
-        (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is no"),
+        (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is not an"),
         (package.load, {"run": "base", "export": "./model"}, r'^export="./model" is a folder.*received run="base" too'),
         (package.load, {"run": "base", "decoding": {"top_p": 2}}, r'^decoding=\{"top_p": 2\}: decoding\.top_p must be'),
         (package.evaluate, {"hypotheses": ["h"], "stress": True}, r"^stress=True cannot be.* or leave stress=True out"),

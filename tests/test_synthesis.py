@@ -136,7 +136,7 @@ def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.Mo
     Path("other.en").write_text("im one\n")
     for arguments, difference in (
         ({"forward": True}, "forward False before, True now"), ({"decoding": {"beam_size": 2}}, "beam_size 1 before"),
-        ({"file": "other.en"}, "differences: input"), ({"export": "none"}, "; model"),
+        ({"file": "other.en"}, "other settings: input"), ({"export": "none"}, "; model"),
         ({"min_score": -1.0}, "min_score None"),
     ):  # fmt: skip
         with pytest.raises(package.ConflictError, match=difference):

@@ -34,7 +34,7 @@ from nmt.cli.interruption import message as interruption_message
 from nmt.cli.plot.app import plot
 from nmt.cli.streams import OutputError, RedirectedOutput, Terminal
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, READER_GONE, HelpCommand, HelpGroup, UsageError, usage_message
-from nmt.errors import NmtError, unusable
+from nmt.errors import NmtError, unusable_file_message
 
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
@@ -149,7 +149,7 @@ def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
     except OSError as error:
         if error.filename is None:
             raise
-        return BAD_INPUT, unusable(error)
+        return BAD_INPUT, unusable_file_message(error)
     except Exception as error:
         if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
             raise

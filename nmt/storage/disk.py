@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.errors import ConflictError, NmtError, file_for_folder
+from nmt.errors import ConflictError, NmtError, blocking_file_message
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (*NO_SPACE, errno.EROFS, errno.EFBIG, errno.EIO)
@@ -31,7 +31,7 @@ def disk_errors_in_words(path: Path) -> Iterator[None]:
     except NmtError:
         raise
     except Exception as error:
-        if isinstance(error, FileExistsError | NotADirectoryError) and (needs_folder := file_for_folder(path)):
+        if isinstance(error, FileExistsError | NotADirectoryError) and (needs_folder := blocking_file_message(path)):
             raise ConflictError(needs_folder) from error
         reason = _reason(error)
         if reason is None:

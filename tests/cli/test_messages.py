@@ -483,7 +483,7 @@ $ echo 'im one' > mono.en
 $ nmt synthesize mono.en --name bt --export fast  => Run 'base' has no export 'fast'
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 1}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
-$ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with differences: input; run None before
+$ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with other settings: input
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 2}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
 $ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 2

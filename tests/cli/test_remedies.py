@@ -85,7 +85,7 @@ model holds no exported model => nmt export --run {base} --to ctranslate2 --outp
 received --epoch 2 => nmt export --run base --epoch 2 --to ctranslate2 --overwrite; nmt translate --export ctranslate2-float32 --epoch 2 'im thirsty'
 exports/ctranslate2-float32 exists already => nmt export --to ctranslate2 --overwrite
 data/bt.jsonl.gz exists already => nmt synthesize mono.en --name bt --export {none} --overwrite
-was begun with differences => nmt synthesize mono.en --name bt --export none --overwrite
+was begun with other settings => nmt synthesize mono.en --name bt --export none --overwrite
 --n-best 2 needs a beam => nmt translate --n-best 2 --beam 2 'im thirsty'
 decoding.top_p is for sampling => nmt translate --sample --set decoding.top_p=0.5 'im thirsty'
 Too long: => nmt translate --run learned --skip-too-long 'im one two three four five six seven'

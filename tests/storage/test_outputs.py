@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import ConflictError, unusable
+from nmt.errors import ConflictError, unusable_file_message
 from nmt.plotting import style
 from nmt.reporting.page import output_page
 from nmt.storage.atomic import atomic_file
@@ -129,5 +129,5 @@ def test_a_file_where_a_folder_has_to_be_is_named(folder: Path, name: str) -> No
         pytest.fail("the block must not be entered")
     with pytest.raises(OSError, match="a directory") as refused:
         Path(name).write_text("new")
-    assert unusable(refused.value).startswith(f"{name} cannot be used: data is a file")
+    assert unusable_file_message(refused.value).startswith(f"{name} cannot be used: data is a file")
     assert Path("data").read_text() == "mine"
