@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("run", "state", "epochs", "best", "time", "size", "trained")
 IN_THE_TABLE = {"data.dataset", "model.architecture", "training.epochs"}
-"""Configuration keys that the table shows in any case."""
+"""Configuration keys that the table always shows."""
 
 
 def runs(
@@ -39,15 +39,15 @@ def runs(
     """
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
-    from nmt.runs.overview import differences, in_order, json_of, overview, run_folders
+    from nmt.runs.overview import differences, overview, overview_json, run_folders, sort_overviews
 
     folders = run_folders()
     if not folders:
         find_run(None)  # raises an error with the remedy
-    overviews = in_order([overview(run, read_manifest) for run in folders], sort)
+    overviews = sort_overviews([overview(run, read_manifest) for run in folders], sort)
     differing = differences({shown.name: shown.config for shown in overviews})
     if as_json:
-        rows = [json_of(shown, differing[shown.name]) for shown in overviews]
+        rows = [overview_json(shown, differing[shown.name]) for shown in overviews]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
