@@ -101,7 +101,7 @@ def test_training_that_fills_the_disk_names_the_state_that_it_goes_on_from(
         ended = run_nmt(*longer)
     assert ended.code == 2, ended.err
     assert "cannot be written: No space left on device" in ended.err
-    assert f"The state after step {run.state_steps[-1]} is whole, and training goes on from there." in ended.err
+    assert f"The state after step {run.state_steps[-1]} is complete, and training goes on from there." in ended.err
     filler.unlink()
     assert run_nmt(*longer).code == 0
     assert len(run.epochs()) == 4

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.endings import about_gpus
+from nmt.cli.endings import gpu_notes
 from nmt.cli.options import ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError, counted
 
@@ -55,7 +55,7 @@ def bench(
     def report(step: str) -> None:
         typer.echo(f"nmt: {step}", err=True)
 
-    for note in about_gpus():
+    for note in gpu_notes():
         report(note)
     if run is not None:
         from nmt.benchmark import measure_run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nmt.cli.endings import about_gpus
+from nmt.cli.endings import gpu_notes
 from nmt.cli.options import JsonOption, NoConfigOption, RunOption, SetOption
 from nmt.errors import NmtError, NotFoundError
 
@@ -73,7 +73,7 @@ def info(
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
         lines += ["", describe(manifest), "", *words, ""]
         lines += ["Configuration:", settings.to_yaml().rstrip()]
-    for note in about_gpus():
+    for note in gpu_notes():
         typer.echo(note, err=True)
     typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
