@@ -99,7 +99,7 @@ $ nmt serve base base --port 0  => Two models translate en to de
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
 $ nmt serve --host 'no address'  => --host is 'no address', which is not an address of this machine
-$ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
+$ nmt serve --glossary terms.tsv  => --glossary needs NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin is 'example.org'. An origin is
 $ nmt serve --trust-proxy proxy  => --trust-proxy is 'proxy', which is not an address
 $ echo '# none yet' > keys.txt
@@ -459,7 +459,7 @@ $ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizer
 $ sed -i /samples/d checkpoints/base/metrics.jsonl
 $ nmt samples  => Run 'base' has no sample translations
 $ nmt average  => received neither
-$ nmt average --last 2 --epochs 1,2  => Epochs come from --last N or --epochs 12-16,20
+$ nmt average --last 2 --epochs 1,2  => Choose epochs with --last N or --epochs 12-16,20
 $ nmt average --epochs 2  => received --epochs 2
 $ nmt average --epochs 1-4  => Run 'base' does not have the weights of epochs 1-4
 $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
@@ -498,13 +498,13 @@ $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weig
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
 $ nmt translate --input data  => data cannot be read: Is a directory
-$ nmt translate --input in.txt 'im thirsty'  => Sentences come as arguments or from --input
+$ nmt translate --input in.txt 'im thirsty'  => Sentences are either arguments or lines of --input
 $ nmt translate --input page.html  => Give --output FILE.html for its translation
-$ nmt translate --input in.txt --output out.txt  => --output takes the document of --input
-$ nmt translate --output out.html 'im thirsty'  => --output takes the document of --input
+$ nmt translate --input in.txt --output out.txt  => --output is for a document of --input
+$ nmt translate --output out.html 'im thirsty'  => --output is for a document of --input
 $ printf '<p>im thirsty' > page.html
 $ nmt translate --input page.html --output page.html  => A command never replaces its own input
-$ nmt translate --input page.html --output page.txt  => the document page.html stays what it is
+$ nmt translate --input page.html --output page.txt  => the document page.html keeps its format
 $ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
 $ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
 $ printf '\377' > latin.srt
@@ -521,13 +521,13 @@ $ nmt translate --alignment 'im thirsty'  => Did you mean --json?
 $ nmt evaluate --set decoding.top_k=2  => is for sampling, and this command searches
 $ nmt translate --sample --set decoding.top_p=1.5 'im thirsty'  => decoding.top_p must be less than or equal to 1
 $ nmt translate --set decoding.top_p=0.5 'im thirsty'  => --set decoding.top_p is for sampling
-$ nmt translate --sample --beam 2 'im thirsty'  => Words are drawn or searched for
+$ nmt translate --sample --beam 2 'im thirsty'  => --sample draws words instead of searching
 $ nmt translate --beam 1 --set decoding.length_penalty=1 'im thirsty'
 => --set decoding.length_penalty needs beam search
-$ nmt translate --score --beam 2 'im thirsty'  => --score reads translations and searches for none
+$ nmt translate --score --beam 2 'im thirsty'  => --score scores given translations without a search
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
-$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => begins translations itself; received --prefix
+$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => chooses prefixes itself; received --prefix
 $ nmt translate --glossary terms.tsv --sample 'im thirsty'  => received --sample and --glossary
 $ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 has the term 'thirsty' of line 1 again
@@ -617,7 +617,7 @@ $ rm -r data; touch data
 $ nmt fetch english-german-both  => data is a file, and has to be a folder
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
-$ nmt bench --generated --dataset english-german-both  => Sentences are generated or those of a dataset
+$ nmt bench --generated --dataset english-german-both  => Sentences are either generated or taken from a dataset
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
 => This model reads at most 20 tokens
 """

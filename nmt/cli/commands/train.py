@@ -26,19 +26,19 @@ def train(
     overrides: SetOption = None,
     dataset: DatasetOption = None,
     run: Annotated[
-        str | None, typer.Option(help="Run to train or resume. Default: named as --config or dataset.")
+        str | None, typer.Option(help="Run to train or resume. Default: the name of --config or dataset.")
     ] = None,
     start_from: Annotated[
-        str | None, typer.Option("--from", metavar="RUN", help="Fine-tune: start from weights of RUN or RUN:EPOCH.")
+        str | None, typer.Option("--from", metavar="RUN", help="Fine-tune: start from the weights of RUN or RUN:EPOCH.")
     ] = None,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Resume with another configuration or dataset.")
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, for a finished run too.")
+        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, also for a finished run.")
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option(help="Fit epochs, and without --config the model, into X minutes.")
+        float | None, typer.Option(help="Choose epochs, and without --config the model, for X minutes.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.")
@@ -46,13 +46,13 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    Without --config, the dataset chooses a recipe: model size, dropout, batches, learning rate and epochs. It is
-    printed in two lines, and stored as recipe.yaml in the run.
+    Without --config, nmt chooses a recipe for the dataset: model size, dropout, batches, learning rate and epochs. The
+    recipe is printed in two lines, and stored as recipe.yaml in the run.
 
-    The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
-    learning rate falls to the last epoch, as in recipes. Ctrl-C saves after the current step and stops.
+    The same command resumes a run that was interrupted. --set training.epochs=N makes a finished run longer, unless its
+    learning rate falls until the last epoch, as in recipes. Ctrl-C saves after the current step and stops.
 
-    With --set training.micro_batches=K, up to K machines share a step, by TF_CONFIG or under srun. Their number does
+    With --set training.micro_batches=K, up to K machines share a step (TF_CONFIG or srun). The number of machines does
     not change the result.
 
     Examples:
