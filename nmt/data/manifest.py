@@ -88,7 +88,7 @@ class DataReport(Record):
     most_translations: Count = 0
     """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
-    """Number of training pairs whose language was compared with that of their column."""
+    """Number of training pairs whose languages were compared with the languages of their columns."""
 
 
 class Manifest(Record):

@@ -76,7 +76,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             trained: a run with weights, or an export, which has weights of its own.
             epoch: weights of the run: the number of an epoch, "last", "best" or "average"; by default the average if
                 the run has one, else the best.
-            decoding: search settings; None uses those of the run.
+            decoding: search settings; None uses the settings of the run.
             members: further runs of an ensemble, with their weights. The ensemble predicts the mean of all
                 probabilities.
 
@@ -170,7 +170,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             names: name of each sentence in error messages.
             skip_too_long: return an empty translation for a sentence that is longer than the model reads, instead of
                 raising.
-            settings: search settings for these sentences; None uses those of the translator.
+            settings: search settings for these sentences; None uses the settings of the translator.
             max_tokens: most tokens of a translation after its prefix.
 
         Raises: the errors of ``nmt.text.translator.Translator.translate``.

@@ -453,7 +453,7 @@ $ mkdir model && echo '{"model_type": "m2m_100"}' > model/config.json
 $ nmt import model  => model/config.json has model_type: m2m_100
 
 # --- nmt tokens ------------------------------------------------------------------------------------------------------
-$ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers come from a run or from a dataset
+$ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers belong to a run or to a dataset
 
 # --- nmt samples, nmt average ----------------------------------------------------------------------------------------
 $ sed -i /samples/d checkpoints/base/metrics.jsonl

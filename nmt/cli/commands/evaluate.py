@@ -59,9 +59,7 @@ def evaluate(
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, like sacrebleu -lc; TER always does.")
     ] = False,
-    resamples: Annotated[
-        int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: none.")
-    ] = 1000,
+    resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: none.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Also score sentences by source length.")] = False,
     stress: Annotated[bool, typer.Option("--stress", help="Also score variants with capitals, typos or URLs.")] = False,
     glossary: Annotated[
