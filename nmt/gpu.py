@@ -44,11 +44,11 @@ def load_libraries() -> None:
 
 def reason_unseen() -> str:
     """Return why TensorFlow sees no GPU: the last line about GPUs that it prints in a process of its own."""
-    done = subprocess.run(
+    probe = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, errors="replace", check=False,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    messages = [line.partition("] ")[2] for line in done.stderr.split("\n") if re.match(r"[IWE]\d+ ", line)]
+    messages = [line.partition("] ")[2] for line in probe.stderr.split("\n") if re.match(r"[IWE]\d+ ", line)]
     about_gpus = [message.strip() for message in messages if any(word in message for word in GPU_WORDS)]
     return about_gpus[-1] if about_gpus else "it gives no reason"
 

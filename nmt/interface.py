@@ -49,14 +49,14 @@ def _check_type(name: str, value: Any, hint: Any) -> Any:
     place = ""
     try:
         value = value.tolist() if hasattr(value, "tolist") else value
-        shown = repr(value)
+        value_text = repr(value)
         return _adapter(hint).validate_python(value)
     except ValidationError as error:
         inner = error.errors()[0]["loc"]
         if typing.get_origin(hint) is Sequence and inner:
             place, value, hint = f"[{inner[0]}]", value[inner[0]], typing.get_args(hint)[0]
-            shown = repr(value)
+            value_text = repr(value)
     except Exception:  # the repr of a foreign class may raise any exception
-        shown = f"of {type(value)}"
+        value_text = f"of {type(value)}"
     wanted = re.sub(r"(?<![\w.])[\w.]+\.", "", inspect.formatannotation(hint))
-    raise NmtError(f"{name}{place} is {shown[:80]}, but must be {wanted}. Change the argument.")
+    raise NmtError(f"{name}{place} is {value_text[:80]}, but must be {wanted}. Change the argument.")

@@ -243,7 +243,7 @@ def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
     if GPUS:
         return gpu.free_memory()
     try:
-        limits = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
+        limits = [_kilobytes(proc / "meminfo", "MemAvailable"), *_free_in_control_groups(proc, cgroups)]
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             limits.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
@@ -258,7 +258,7 @@ def _kilobytes(path: Path, name: str) -> int:
     return int(entries[name].split()[0]) * 1024
 
 
-def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+def _free_in_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield the free bytes of each control group that has a limit, in version 1 or 2 of control groups."""
     for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -273,8 +273,8 @@ def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
         # In a container the group is mounted as the root, whatever its path outside is.
         groups = [group for group in {folder, *folder.parents, root} if group.is_relative_to(root)]
         for group in groups:
-            most = (group / limit).read_text().strip() if (group / limit).exists() else "max"
-            if most.isdecimal() and int(most) < 2**60:
+            maximum = (group / limit).read_text().strip() if (group / limit).exists() else "max"
+            if maximum.isdecimal() and int(maximum) < 2**60:
                 stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
                 # The kernel drops cached files when memory is short.
-                yield int(most) - int((group / used).read_text()) + int(stat[cached])
+                yield int(maximum) - int((group / used).read_text()) + int(stat[cached])

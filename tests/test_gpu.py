@@ -1,4 +1,4 @@
-"""GPUs, without one: kernels, copies and launches by the registry; a driver without libraries; deterministic steps."""
+"""Tests about GPUs that need no GPU: kernels, copies and launches by the registry; drivers; deterministic steps."""
 
 import ctypes
 import json
@@ -53,7 +53,7 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 6ul << 30; *total = 8
 
 
 def printed(*arguments: str | Path, **environment: str) -> str:
-    """Return what a Python process of its own prints."""
+    """Return the output of a Python process of its own."""
     paths = os.pathsep.join([str(ROOT), str(HERE), *sys.path])
     return subprocess.run(
         [sys.executable, *arguments], check=True, stdout=subprocess.PIPE, text=True,

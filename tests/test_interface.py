@@ -1,4 +1,4 @@
-"""The Python interface: its messages name arguments, odd arguments are refused, the process stays as it was."""
+"""The Python interface: messages name arguments, odd arguments are refused, and the process stays as it was."""
 
 import inspect
 import json
@@ -99,7 +99,7 @@ ODD: list[Any] = [
 
 
 def check_odd(function: Callable[..., Any], usual: dict[str, Any], names: set[str] | None = None) -> None:
-    """Give a function each odd value as each argument: it works or is refused in words."""
+    """Call a function with each odd value for each argument: the call works or is refused with a message."""
     for name in inspect.signature(function).parameters.keys() & (
         names or inspect.signature(function).parameters.keys()
     ):
@@ -198,7 +198,7 @@ WORK = """
 
 
 def see_the_process(code: str, folder: Path) -> list[dict[str, Any]]:
-    """Return the pictures that a program prints, which works with nmt in a process of its own."""
+    """Run a program that uses nmt in a process of its own. Return the states of the process that it prints."""
     program = "\n".join(map(textwrap.dedent, [PICTURE, code]))
     done = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", program], cwd=folder, capture_output=True, text=True,

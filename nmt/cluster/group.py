@@ -113,8 +113,8 @@ class Group:
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=slices, **self._exchange(), ordering_token=[], communication_hint=hint
         )
-        own = tree_sum(tf.unstack(tf.ensure_shape(received, slices.shape)))
-        return tf.reshape(self.gather(own, hint), [-1])[:size]
+        slice_sum = tree_sum(tf.unstack(tf.ensure_shape(received, slices.shape)))
+        return tf.reshape(self.gather(slice_sum, hint), [-1])[:size]
 
     def _exchange(self) -> dict[str, object]:
         """Return the arguments of the next exchange: group, instance and time limit."""

@@ -97,32 +97,32 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
         ValueError: if a value is not as TensorFlow documents it; names the value.
     """
     if not isinstance(config, dict):
-        raise ValueError(f"it is {_shown(config)} instead of an object")
+        raise ValueError(f"it is {_value_text(config)} instead of an object")
     settings: dict[str, Any] = {"cluster": {}, **config}
     cluster, task = settings["cluster"], settings.get("task")
     if not isinstance(cluster, dict):
-        raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
+        raise ValueError(f"cluster is {_value_text(cluster)} instead of an object")
     jobs: dict[str, list[str]] = {}
     for job, addresses in cluster.items():
         if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
-            raise ValueError(f"cluster.{job[:40]} is {_shown(addresses)} instead of a list of addresses")
+            raise ValueError(f"cluster.{job[:40]} is {_value_text(addresses)} instead of a list of addresses")
         if addresses:
             jobs[job] = addresses
     if task is None and sum(map(len, jobs.values())) < 2:
         return jobs, next(iter(jobs), "worker"), 0
     if not isinstance(task, dict):
-        raise ValueError(f"task is {_shown(task)} instead of an object, so that this process has no index")
+        raise ValueError(f"task is {_value_text(task)} instead of an object, so that this process has no index")
     kind, index = ({"type": "worker"} | task)["type"], task.get("index")
     if not isinstance(kind, str):
-        raise ValueError(f"task.type is {_shown(kind)} instead of a text")
+        raise ValueError(f"task.type is {_value_text(kind)} instead of a text")
     if isinstance(index, str) and index.isascii() and index.isdecimal() and len(index) < 10:
         index = int(index)
     if type(index) is not int or index < 0:
-        raise ValueError(f"task.index is {_shown(index)} instead of a whole number from 0")
+        raise ValueError(f"task.index is {_value_text(index)} instead of a whole number from 0")
     return jobs, kind, index
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "missing" if value is None else json.dumps(value)[:60]
 
 
@@ -138,16 +138,17 @@ def _hosts_from_slurm() -> Hosts:
         )
         addresses = resolver.cluster_spec().job_tasks("worker")
         # The resolver sorts nodes by name (n10 before n9), so the number of a task is not its rank.
-        own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
-        if own not in addresses:
-            raise ValueError(f"they name {', '.join(addresses)}, but the address of this task is {own}")
+        node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        own_address = f"{node}:{port + local}"
+        if own_address not in addresses:
+            raise ValueError(f"they name {', '.join(addresses)}, but the address of this task is {own_address}")
     except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         problem = str(error).strip().rstrip(".?")
         raise ConfigError(
             f"The variables of SLURM name no hosts: {problem}. Start nmt with srun, which sets the variables, with the "
             "same number of tasks on each node."
         ) from None
-    return Hosts(addresses, addresses.index(own))
+    return Hosts(addresses, addresses.index(own_address))
 
 
 def wait_for_all(hosts: Hosts, report: Callable[[str], None], seconds: float = MEETING_SECONDS) -> None:

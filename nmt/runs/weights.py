@@ -137,7 +137,8 @@ def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
     epochs: set[int] = set()
     for part in text.split(","):
         bounds = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
-        first, last = (int(bound or bounds[1]) for bound in bounds.groups()) if bounds else (0, 0)
+        first = int(bounds[1]) if bounds else 0
+        last = int(bounds[2] or bounds[1]) if bounds else 0
         if not 0 < first <= last:
             raise NmtError(f"{text!r} names no epochs of {owner}. Give numbers and ranges, such as 12-16,20.")
         epochs |= _epochs_between(first, last, f"epoch{'' if first == last else 's'} {part.strip()}", available, owner)
@@ -183,8 +184,8 @@ def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: Weight
     within an epoch are kept only if they are the best.
     """
     epochs = sorted({*run.weights_epochs, last})
-    kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
-    return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept]
+    kept_ids = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
+    return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept_ids]
 
 
 def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:

@@ -663,7 +663,7 @@ SECTIONS = read_table(TABLE)
 
 
 def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
-    """Hold a lock as another process does, which has written its name beside it."""
+    """Hold a lock as another process does, and write the name of its holder beside it."""
     path, _, holder = path_and_holder.partition(" ")
     Path(f"{path}.holder").write_text(holder)
     lock = FileLock(path)
@@ -677,7 +677,7 @@ def exhausted() -> Exception:
 
 
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
-    """Take a step of a row."""
+    """Execute a step of a row."""
     if step.startswith("& variable "):
         patch.setenv(*step.removeprefix("& variable ").split(" ", 1))
     elif step.startswith("& listen "):
@@ -696,7 +696,7 @@ def take(step: str, patch: pytest.MonkeyPatch) -> None:
 
 
 def run(command: str) -> Outcome:
-    """Run a command line, what a shell pipes into it included."""
+    """Run a command line. A shell runs the part before a pipe."""
     before, _, after = command.rpartition("| ")
     piped = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
     outcome = run_nmt(*shlex.split(after)[1:], stdin=piped)
@@ -704,7 +704,7 @@ def run(command: str) -> Outcome:
 
 
 def as_printed(text: str) -> str:
-    """Return a message with the paths and addresses of this machine replaced by those of the table."""
+    """Return a message with paths and addresses that are the same on every machine."""
     return re.sub(r"http://127\.0\.0\.1:\d+", "https://example.org", text.replace(str(ROOT), "/opt")).rstrip()
 
 
@@ -720,7 +720,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def transcript(row: Row, message: str) -> str:
-    """Return the lines typed and the message, wrapped."""
+    """Return the commands of a row and the message, in wrapped lines."""
     typed = [step if step.startswith("&") else f"$ {step.removeprefix('$ ')}" for step in [*row.steps, row.command]]
     wrapped = [textwrap.fill(line, 120, subsequent_indent="     ", break_long_words=False, break_on_hyphens=False)
                for line in message.splitlines()]  # fmt: skip

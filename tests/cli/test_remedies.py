@@ -1,4 +1,4 @@
-"""Remedies of messages.txt work: the command that follows one is not refused for the same reason.
+"""Remedies of messages.txt work: a command that follows a remedy is not refused for the same reason.
 
 A row names a message by its key phrase in test_messages.py, whose steps lead to it, and then the commands that follow
 the remedy. Words that the remedy adds stand in the message, but for names and values that the user chooses, in braces.
@@ -99,7 +99,7 @@ a file, and has to be a folder => rm data; nmt info
 """
 
 CHOSEN = ("--set", "--name", "--run", "--config", "--export", "--last", "--tolerance")
-"""Options that a message need not name, since they stand before what it names or the user chooses."""
+"""Options that a message need not name, because the user chooses them or they precede the named option."""
 
 
 def read_remedies() -> list[tuple[str, list[str]]]:

@@ -79,12 +79,12 @@ def run_tables(overviews: "Sequence[Overview]", differing: Mapping[str, Mapping[
             f"{datetime.datetime.fromtimestamp(shown.trained):%Y-%m-%d}",
         )  # fmt: skip
         model = f"{shown.dataset or 'unknown dataset'}: {config.model.architecture}{weights}" if config else ""
-        own = [
+        differing_keys = [
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in differing[shown.name].items()
             if key not in IN_THE_TABLE
         ]
-        about.add_row(shown.name, ", ".join([model or "configuration unreadable", *own]))
+        about.add_row(shown.name, ", ".join([model or "configuration unreadable", *differing_keys]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")
     return states, about
