@@ -528,7 +528,7 @@ $ nmt translate --score --beam 2 'im thirsty'  => --score scores given translati
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
 $ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => chooses prefixes itself; received --prefix
-$ nmt translate --glossary terms.tsv --sample 'im thirsty'  => received --sample and --glossary
+$ nmt translate --glossary terms.tsv --sample 'im thirsty'  => draws words instead of searching; received --glossary
 $ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 has the term 'thirsty' of line 1 again
 $ printf 'thirsty durstig\n' > terms.tsv

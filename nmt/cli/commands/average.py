@@ -38,8 +38,8 @@ def average(
             (("run", run), ("name", name), ("last", last), ("epochs", epochs)) if value is not None
         )  # fmt: skip
         raise NmtError(
-            f"The average of several runs is a new run: it needs --name, and takes neither --last nor --epochs. "
-            f"Received {received}. Give --run RUN+RUN:EPOCH --name NAME, or leave --name out."
+            "The average of several runs is a new run: it needs --name, and takes neither --last nor --epochs; "
+            f"received {received}. Give --run RUN+RUN:EPOCH --name NAME, or leave --name out."
         )
     if not several and (last is None) == (epochs is None):
         received = "neither" if last is None else "both"
