@@ -298,7 +298,7 @@ def test_a_missing_file_is_taken_for_one_of_its_kind_nearby(folder: Path, name: 
     (folder / "configs").mkdir()
     for file in ("sutskever.log", "sutskewer.yml", "configs/luong.yaml"):
         (folder / file).touch()
-    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], what="file")
+    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], role="file")
     with pytest.raises(NotFoundError, match=rf"\(did you mean '{suggested}'\?\)"):
         find(name)
     (folder / "sutskewer.yml").unlink()

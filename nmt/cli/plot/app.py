@@ -100,7 +100,7 @@ plot = typer.Typer(
     subcommand_metavar="FIGURE [ARGUMENT]...",
     help="""Draw training curves, attention, embeddings and other figures.
 
-    The command prints the path of the figure. The suffix of --output chooses the format: .png, .svg or .pdf.
+    nmt prints the path of the figure. The suffix of --output names its format: .png, .svg or .pdf.
 
     Examples:
         nmt plot losses
