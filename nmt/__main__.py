@@ -3,11 +3,11 @@
 import sys
 from typing import NoReturn
 
-INTERRUPTED = 130  # as nmt.cli.usage has it, which is not loaded yet
+INTERRUPTED = 130  # the same as in nmt.cli.usage, which is not loaded yet
 
 
 def main() -> NoReturn:
-    """Run the command line. Ctrl-C while it is being loaded ends in one message, too."""
+    """Run the command line. Ctrl-C while it is loaded also ends in one message."""
     try:
         from nmt.cli.app import main as run  # noqa: PLC0415 - it takes a moment
     except KeyboardInterrupt:

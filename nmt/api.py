@@ -1,10 +1,10 @@
 """Python interface: prepare, train, evaluate, translate. ``import nmt`` gives these names too.
 
 Paths are relative to the working directory: datasets are in ``data/``, runs in ``checkpoints/``, as for the command
-line. Every function raises ``nmt.NmtError``, or a subclass of it, with the message that the command line prints, in
-which arguments are named instead of options. It leaves the process as it was: environment, signals, random generators,
-warnings, logging, threads. TensorFlow keeps its own threads, and its option "remapping" off. Trainers and translators
-are context managers, and end at the end of their ``with`` block.
+line. Every function raises ``nmt.NmtError``, or a subclass of it. The message is the same as on the command line, but
+names arguments instead of options. Functions leave the process as it was: environment, signals, random generators,
+warnings, logging, threads. Only TensorFlow keeps its own threads, and its option "remapping" stays off. Trainers and
+translators are context managers, which release their resources at the end of the ``with`` block.
 
 Example::
 
@@ -45,13 +45,13 @@ from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
 from nmt.text.translator import Translator
 
-if TYPE_CHECKING:  # what loads TensorFlow
+if TYPE_CHECKING:  # this module loads TensorFlow
     from nmt.training.listeners import Listener
 
 Files = str | Path | Sequence[str | Path]
-"""A file of sentence pairs, or two files with a side each."""
+"""One file of sentence pairs, or two files with one side each."""
 Overrides = Mapping[str, JsonValue] | Sequence[str]
-"""Keys of the configuration with their values, as {"data.seed": 7} or ["data.seed=7"]."""
+"""Keys of the configuration with their values, such as {"data.seed": 7} or ["data.seed=7"]."""
 
 DEFAULT_CONFIG = "base.yaml"
 MOST_FILES = 2
@@ -76,31 +76,32 @@ def prepare(
 ) -> Dataset:
     """Clean, split and tokenize sentence pairs, and return the dataset ``data/<name>``.
 
-    The same files with the same settings are not prepared twice: ``is_new`` of the dataset is false then.
+    The same files with the same settings are not prepared twice: the existing dataset is returned, with ``is_new``
+    false.
 
     Args:
-        files: a file of pairs, or two files with a side each. A bare name is also looked for in ``data/``.
+        files: one file of pairs, or two files with one side each. A bare name is also looked for in ``data/``.
         name: name of the dataset. Default: ``data.dataset`` of the configuration, else the name of the file.
         validation: pairs of the validation split, instead of a share of ``files``.
         test: pairs of the test split, instead of a share of ``files``.
-        corpora: further corpora by name, for training only, besides those of ``data.corpora``. One without files is
-            ``data/NAME.jsonl.gz`` or ``data/NAME.tsv.gz``.
+        corpora: files of further corpora by name, for training only, in addition to ``data.corpora``. An empty list
+            stands for ``data/NAME.jsonl.gz`` or ``data/NAME.tsv.gz``.
         tags: names of further corpora whose sources get a tag.
-        config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt.
+        config: configuration file. A bare name is also looked for in ``configs/`` and among nmt's own configurations.
         set: keys of the configuration to override.
-        languages: codes of source and target, as "en-de", "en,pt-BR" or ("en", "de"): short for the keys
-            data.source_language and data.target_language. Default: the configuration's, else those that names of
-            files or a TMX tell.
-        filters: names of filters besides those of ``data.filters``, at their default thresholds, as "numbers,copies"
-            or ["numbers", "copies"]; "all" for all.
-        tokenizer_of: name of a run whose tokenizers the dataset takes. Default: tokenizers are fitted.
+        languages: codes of source and target, such as "en-de", "en,pt-BR" or ("en", "de"). They are short for the keys
+            data.source_language and data.target_language. Default: the languages of the configuration, else of the
+            file names or the TMX file.
+        filters: names of filters to use in addition to ``data.filters``, with their default thresholds, such as
+            "numbers,copies" or ["numbers", "copies"]; "all" for all.
+        tokenizer_of: name of a run whose tokenizers the dataset uses. Default: new tokenizers are fitted.
         overwrite: replace a different dataset of the same name.
-        progress: called with a step, the pairs done, and the number of pairs or None.
+        progress: function that is called with a step, the number of pairs done, and the number of all pairs or None.
 
     Raises:
         NotFoundError: if a file, the configuration or the run does not exist.
         ConfigError: if the configuration or an override breaks the schema.
-        ConflictError: if a different dataset has that name, or an override contradicts ``tokenizer_of`` or
+        ConflictError: if a different dataset has this name, or an override contradicts ``tokenizer_of`` or
             ``languages``.
         DataError: if a file cannot be used. Nothing is written.
 
@@ -122,7 +123,7 @@ def prepare(
         tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
         _check_agreement(settings, overrides, fitted, "tokenizer_of")
-    settings = settings.with_corpora({name: _listed(given) for name, given in corpora.items()}, tags)
+    settings = settings.with_corpora({name: _file_names(files) for name, files in corpora.items()}, tags)
     further = {name: _find_corpus(name, corpus) for name, corpus in settings.corpora.items()}
     sources = Sources(_find(files, "files"), _find(validation, "validation"), _find(test, "test"), further)
     return prepare_dataset(
@@ -147,27 +148,28 @@ def train(
     allow_changes: bool = False,
     listeners: "Sequence[Listener]" = (),
 ) -> Run:
-    """Train a run to its end, new or resumed, and return it.
+    """Train a new run, or resume a run, to its last epoch. Return the run.
 
     Args:
-        config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt. Default: that
-            of ``run`` if it exists, else a recipe, chosen by the dataset and written into the run.
-        run: name of the run. Default: the name of the configuration file; without one that of the dataset.
-        dataset: name of the dataset. Default: that of the resumed run or of the configuration, else the one prepared
-            last.
+        config: configuration file. A bare name is also looked for in ``configs/`` and among nmt's own configurations.
+            Default: the configuration of ``run`` if the run exists, else a recipe chosen by the dataset. A recipe is
+            stored in the run.
+        run: name of the run. Default: the name of the configuration file, or of the dataset if there is none.
+        dataset: name of the dataset. Default: the dataset of the resumed run or of the configuration, else the dataset
+            prepared last.
         set: keys of the configuration to override.
-        minutes: time of training that a new run is fitted into, by the measured speed of this machine.
-        allow_changes: resume although configuration or dataset have changed.
+        minutes: training time that a new run may take. Its size is chosen by the measured speed of this machine.
+        allow_changes: resume although the configuration or the dataset has changed.
         listeners: observers of training, such as ``nmt.training.console.Console``.
 
     Raises:
-        NmtError: for all that keeps the run from training, and if training diverges or the disk refuses.
+        NmtError: if the run cannot be trained, if training diverges, or if the disk refuses.
 
     >>> run = nmt.train("small.yaml", run="short", dataset="pairs", set={"training.epochs": 1})
     >>> run.name, len(run.epochs())
     ('short', 1)
 
-    ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
+    ``nmt.train(dataset="pairs", minutes=30)`` trains for half an hour with a recipe.
     """
 
     def warn(note: object) -> None:
@@ -175,10 +177,12 @@ def train(
 
     request = Request(config, run, dataset, _overrides(set), minutes, allow_changes)
     resolved = resolve(request, lambda _: None, warn)
-    from nmt.training.listeners import Listener  # loads TensorFlow, as has the plan
+    from nmt.training.listeners import Listener  # this loads TensorFlow, which ``resolve`` has loaded already
 
-    if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
-        raise NmtError("listeners has an object that is no nmt.training.listeners.Listener. Derive its class from it.")
+    if not isinstance(listeners, Sequence) or not all(isinstance(listener, Listener) for listener in listeners):
+        raise NmtError(
+            "listeners has an object that is not an nmt.training.listeners.Listener. Derive its class from Listener."
+        )
 
     for note in resolved.notes:
         warn(note)
@@ -197,15 +201,15 @@ def load(
     """Return the translator of a run.
 
     Args:
-        run: name of a run in ``checkpoints/``. Default: the run trained last. Several names, each RUN or RUN:EPOCH,
-            are an ensemble: its probabilities are the mean of the runs'.
+        run: name of a run in ``checkpoints/``. Default: the run trained last. A list of names, each RUN or RUN:EPOCH,
+            is an ensemble, which averages the probabilities of the runs.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
-        decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
-        export: export to CTranslate2 that translates, without TensorFlow: its name in the run, or its folder, such as
+        decoding: values that replace the run's for keys of section ``decoding``, such as ``{"beam_size": 5}``.
+        export: export to CTranslate2 to use instead of TensorFlow: its name in the run, or its folder, such as
             "./model".
 
     Raises:
-        NmtError: for an export that does not fit.
+        NmtError: if the export does not fit the other arguments.
         NotFoundError: if the run, its weights, its export or CTranslate2 is missing.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
@@ -232,14 +236,14 @@ def load(
 
 
 def _overrides(overrides: Overrides) -> list[str]:
-    """Return overrides as section.key=value, the values in YAML, of which JSON is a part."""
+    """Return overrides in the form section.key=value. Values are JSON, which YAML includes."""
     if isinstance(overrides, Mapping):
         return [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
     return list(overrides)
 
 
 def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
-    """Find the files of a further corpus; without names those that other commands write."""
+    """Find the files of a further corpus. If it names no file, the file with its name in ``data/`` is used."""
     usual = [DATASETS / f"{name}{suffix}" for suffix in (".jsonl.gz", ".tsv.gz")]
     present = [str(file) for file in usual if file.is_file()]
     if not corpus.files and not present:
@@ -249,7 +253,7 @@ def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
     return _find(corpus.files or present[:1], "corpora")
 
 
-def _listed(files: Files) -> list[str]:
+def _file_names(files: Files) -> list[str]:
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
 
 
@@ -257,26 +261,28 @@ def _find(files: Files, argument: str) -> list[TextFile]:
     """Find the files of an argument.
 
     Raises:
-        NotFoundError: if one of them does not exist.
-        NmtError: if there are more than two.
+        NotFoundError: if one of the files does not exist.
+        NmtError: if there are more than two files.
     """
-    names = _listed(files)
+    names = _file_names(files)
     if argument == "files" and not names:
-        raise NmtError("files is empty. A corpus is one file of pairs, or two files with a side each. Give one or two.")
+        raise NmtError(
+            "files is empty. A corpus is one file of pairs, or two files with one side each. Give one or two files."
+        )
     if len(names) > MOST_FILES:
         raise NmtError(
             Argument(argument),
             f" received {counted(len(names), 'file')}: {', '.join(names)}. A corpus is one file of pairs, or two files "
-            "with a side each. Join the files of a side first, for example with cat.",
+            "with one side each. Join the files of a side first, for example with cat.",
         )
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
 def _check_agreement(settings: DataConfig, overrides: list[str], required: Mapping[str, Any], argument: str) -> None:
-    """Check that no override of section data contradicts what an argument requires.
+    """Check that no override of section data contradicts the values that an argument requires.
 
     Raises:
-        ConflictError: if one does.
+        ConflictError: if an override contradicts them.
     """
     overridden = read_overrides(overrides)
     for key, value in required.items():

@@ -39,29 +39,29 @@ WARM_UP = 3
 MATMUL_SIZES = (2048, 4096, 8192) if runtime.GPUS else (512, 1024, 2048)
 BEAMS = {"greedy": 1, "beam 5": 5}
 TRAINING, PRODUCTS, SEARCH = 0.5, 0.2, 0.3
-"""Shares of the measuring time."""
+"""Shares of the measuring time for training steps, matrix products and searches."""
 
 
 class Speed(DocumentedRecord):
-    """Speed of a workload. A rate that does not apply to it is null."""
+    """Speed of a workload. A rate that does not apply to the workload is null."""
 
     name: str
-    """Workload and precision, such as "step in float32"; with --run engine and search."""
+    """Workload and precision, such as "step in float32"; with --run, engine and search."""
     seconds: float
-    """Seconds for a product, a step or a translated batch; with --run for all sentences."""
+    """Seconds for a product, a step or a translated batch; with --run, for all sentences."""
     seconds_range: tuple[float, float]
     """Seconds in the fastest and in the slowest turn."""
     flops_per_second: float | None = None
-    """Floating-point operations a second. A product of two [n, n] matrices has 2 n^3. A training step has two for each
-    multiplication that its real tokens need (see ``multiplications`` of the model section)."""
+    """Floating-point operations per second. A product of two [n, n] matrices takes 2 n^3 operations. A training step
+    takes two for each multiplication for its tokens, without padding (see ``multiplications`` of the model section)."""
     sentences_per_second: float | None = None
-    """Sentences a second."""
+    """Sentences per second."""
     target_tokens_per_second: float | None = None
-    """Target tokens a second, counting eos but no padding."""
+    """Target tokens per second, counting eos but no padding."""
 
 
 class BenchmarkReport(DocumentedRecord):
-    """Everything that ``nmt bench`` measures. ``--json`` prints a key for each field."""
+    """Results of ``nmt bench``. ``--json`` prints a key for each field."""
 
     version: str
     """Version of nmt."""
@@ -80,21 +80,22 @@ class BenchmarkReport(DocumentedRecord):
     training: Speed
     """Training steps, timed from the request for a batch to the end of the step."""
     share_of_matmul: float | None
-    """Operations a second in training relative to matrix products in the same precision; null for an architecture that
-    does not count its operations."""
+    """Operations per second of training, relative to matrix products in the same precision; null for an architecture
+    that does not count its operations."""
     decoding: list[Speed]
-    """Searches with untrained weights, which make each translation as long as its reference."""
+    """Searches with untrained weights. Each translation becomes as long as its reference."""
 
 
 class Workload(NamedTuple):
     """Computation whose speed is measured."""
 
     run: Callable[[], Any]
-    """Computes once, to the end."""
+    """Function that runs the computation once and waits for its end."""
     counts: Callable[[Any], dict[str, float]]
-    """Function from the result of a run to what it has done, by names of ``Speed`` without "_per_second"; not timed."""
+    """Function that counts the work of a run from its result, by fields of ``Speed`` without "_per_second"; not
+    timed."""
     seconds: float = 0.0
-    """Seconds for the workload in a turn. It runs at least once."""
+    """Time for the workload in a turn, in seconds. It runs at least once."""
 
 
 def measure(
@@ -103,10 +104,11 @@ def measure(
     """Run workloads in turns and return their speeds.
 
     Args:
-        workloads: workloads by name. In a turn each runs as often as fits into its time.
+        workloads: workloads by name. In a turn, each workload runs as often as fits into its time.
         turns: number of turns.
-        report: is called with each step of the measurement.
-        warm_up: number of runs of each workload before, in which graphs are traced and memory is allocated.
+        report: function that is called with each step of the measurement.
+        warm_up: number of runs of each workload before the turns, in which TensorFlow traces graphs and allocates
+            memory.
     """
     for name, workload in workloads.items():
         report(f"warming up {name}")
@@ -127,7 +129,7 @@ def measure(
 
 
 def _rates(workload: Workload) -> dict[str, float]:
-    """Run a workload for its time, and return what it has done in a second."""
+    """Run a workload for its time, and return the counts of its work per second."""
     seconds, counts = 0.0, Counter[str]()
     while not counts or seconds < workload.seconds:
         started = time.perf_counter()
@@ -148,7 +150,7 @@ def measure_model(
         train: sentence pairs to train on.
         test: sentence pairs to translate.
         seconds: measuring time, without building the model and warming up.
-        report: is called with each step of the measurement.
+        report: function that is called with each step of the measurement.
     """
     update, pipeline = build_update(config, vocabulary), InputPipeline(config, train)
     precision = runtime.resolve_precision(config.decoding.precision)
@@ -177,7 +179,7 @@ def measure_model(
 
 
 def fastest_product(precision: str, seconds: float) -> tuple[str, Workload]:
-    """Return name and workload of the product of two square matrices, of the size with the highest rate."""
+    """Return the name and workload of a product of two square matrices, in the size with the highest rate."""
 
     def product(size: int) -> Workload:
         factors = [tf.cast(tf.random.stateless_normal([size, size], [0, n]), precision) for n in range(2)]
@@ -196,7 +198,7 @@ def fastest_product(precision: str, seconds: float) -> tuple[str, Workload]:
 
 
 def training_workload(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Workload:
-    """Return the training step of ``nmt train``, epoch after epoch, with the learning rate of the first step."""
+    """Return the training step of ``nmt train`` as a workload. It runs epoch after epoch at the first learning rate."""
     config, rate = pipeline.config, pipeline.learning_rate(1)
     # In the backward pass, the gradient of each factor of a product is a product of the same size.
     passes = 3 * (2 if config.training.r_drop else 1)
@@ -223,10 +225,10 @@ def training_workload(update: Update, pipeline: InputPipeline, vocabulary: dict[
 
 
 def search_workload(engine: TensorFlowEngine, split: Split, seconds: float) -> Workload:
-    """Return the translation of the batches of a split in turn, which contain sentences of similar length.
+    """Return the translation of a split, batch by batch, as a workload. A batch has sentences of similar length.
 
     A translation may have as many tokens as its reference. An untrained model hardly ever ends a sentence, so the
-    lengths are as in real translations.
+    lengths are realistic.
     """
     config = engine.config
     plan = length_batches((split.source.lengths + 1).tolist(), config.decoding.batch_size)
@@ -244,12 +246,12 @@ def search_workload(engine: TensorFlowEngine, split: Split, seconds: float) -> W
 
 
 def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Speed]:
-    """Translate the test split of a run with TensorFlow in both precisions and with its exports to CTranslate2.
+    """Translate the test split of a run with TensorFlow in both precisions, and with its exports to CTranslate2.
 
     Args:
         name: name of the run.
         turns: number of times that each engine translates.
-        report: is called with each step of the measurement.
+        report: function that is called with each step of the measurement.
 
     Raises:
         NotFoundError: if run, dataset or weights are missing.
@@ -257,7 +259,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     run = find_run(name)
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
     texts = read_lines(TextFile(dataset.text("test", "source")))
-    # Exports are told apart by their folder: two can have the same number format, with and without a vocabulary map.
+    # Exports are named by their folders, since two may have the same number format, with and without a vocabulary map.
     exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
     engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export
         **{f"TensorFlow {precision}": (precision, None) for precision in ("float32", "bfloat16")},

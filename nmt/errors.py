@@ -25,8 +25,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def file_for_folder(path: Path) -> str | None:
-    """Return in words that a file stands where ``path`` needs a folder; None if none does."""
+def blocking_file_message(path: Path) -> str | None:
+    """Return a message if one of the folders of ``path`` is a file, else None."""
     try:
         file = next((parent for parent in path.parents if parent.exists() and not parent.is_dir()), None)
     except OSError:  # a name that is too long
@@ -36,9 +36,9 @@ def file_for_folder(path: Path) -> str | None:
     return f"{path} cannot be used: {file} is a file, and has to be a folder. Move it away, then repeat the command."
 
 
-def unusable(error: OSError) -> str:
-    """Return in words that the system refuses a file."""
-    if needs_folder := file_for_folder(Path(os.fsdecode(error.filename))):
+def unusable_file_message(error: OSError) -> str:
+    """Return the message about a file that the system refuses."""
+    if needs_folder := blocking_file_message(Path(os.fsdecode(error.filename))):
         return needs_folder
     return f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
 
@@ -46,21 +46,21 @@ def unusable(error: OSError) -> str:
 class NmtError(Exception):
     """Error that the user can correct.
 
-    Its parts stand one after the other: text, and the arguments, settings and commands of ``nmt.message``, which are
-    spelled differently on the command line and in Python.
+    The message is the concatenation of its parts: text, and the arguments, settings and commands of ``nmt.message``,
+    which are spelled differently on the command line and in Python.
     """
 
     def __init__(self, *parts: object) -> None:
-        """Take the parts of the message."""
+        """Store the parts of the message."""
         super().__init__(*parts)
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """Parts of the message, for a message that contains this one."""
+        """Parts of the message. Another message can include them."""
         return self.args
 
     def __str__(self) -> str:
-        """Return the message for callers of the Python interface. It has no control characters of a file."""
+        """Return the message for callers of the Python interface, with control characters escaped."""
         return printable("".join(map(str, self.parts)))
 
     def on_command_line(self) -> str:
@@ -77,7 +77,7 @@ class DataError(NmtError):
 
 
 class TooLongError(DataError):
-    """Sentence longer than the model takes."""
+    """Sentence longer than the model reads."""
 
 
 class NotFoundError(NmtError):
@@ -89,4 +89,4 @@ class ConflictError(NmtError):
 
 
 class OutOfMemoryError(NmtError):
-    """Model, batch or sentence that memory does not hold."""
+    """Model, batch or sentence that does not fit into memory."""

@@ -1,4 +1,4 @@
-"""Optional packages: what belongs to an extra of nmt, and a message where it is missing."""
+"""Optional packages, which the extras of nmt install: check that they are there, with a message if not."""
 
 import importlib.util
 
@@ -10,7 +10,7 @@ def require(extra: str, *modules: str) -> None:
 
     Args:
         extra: name of the extra in pyproject.toml, such as "serve".
-        modules: top-level modules that it installs.
+        modules: top-level modules that the extra installs.
 
     Raises:
         NotFoundError: if a module is missing.

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs, seen without TensorFlow: the driver, libraries that it must find, free memory, why it sees none."""
+"""NVIDIA GPUs without TensorFlow: version of the driver, CUDA libraries, free memory, why TensorFlow sees no GPU."""
 
 import contextlib
 import ctypes
@@ -10,28 +10,31 @@ import sys
 from pathlib import Path
 
 PROBE = "import tensorflow; tensorflow.config.list_physical_devices('GPU')"
-OF_GPUS = ("GPU", "CUDA", "cuInit", "dlopen")
-"""Words of TensorFlow's messages about GPUs."""
+GPU_WORDS = ("GPU", "CUDA", "cuInit", "dlopen")
+"""Words that mark TensorFlow's messages about GPUs."""
 
 
 def driver(root: Path = Path("/")) -> str | None:
-    """Return the version of the driver of this machine's GPUs, "" if it does not say; None without one, or if hidden.
+    """Return the version of this machine's GPU driver; "" if it is unknown, None if there is no driver.
+
+    A machine whose GPUs are hidden by ``CUDA_VISIBLE_DEVICES`` counts as one without a driver.
 
     Args:
-        root: folder of ``dev`` and ``proc``.
+        root: folder that contains ``dev`` and ``proc``.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
         return None
     with contextlib.suppress(OSError):
         text = (root / "proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
         line = text.partition("Kernel Module")[2].partition("\n")[0]
-        found = re.search(r"(?<!\d)\d++\.[\d.]+", line)
-        return found[0] if found else ""
-    return "" if (root / "dev/nvidia0").exists() or (root / "dev/dxg").exists() else None  # dxg: that of Windows
+        match = re.search(r"(?<!\d)\d++\.[\d.]+", line)
+        return match[0] if match else ""
+    has_device = (root / "dev/nvidia0").exists() or (root / "dev/dxg").exists()  # Windows makes dev/dxg under WSL
+    return "" if has_device else None
 
 
 def load_libraries() -> None:
-    """Load cusolver as pip installs it, before TensorFlow: its wheel looks for it in all folders but the right one."""
+    """Load the cusolver library that pip installed. TensorFlow's wheel does not look for it in its folder."""
     spec = importlib.util.find_spec("nvidia")
     for folder in spec.submodule_search_locations or [] if spec else []:
         for library in Path(folder).glob("cusolver/lib/libcusolver.so.*"):
@@ -40,18 +43,18 @@ def load_libraries() -> None:
 
 
 def reason_unseen() -> str:
-    """Return what TensorFlow says about GPUs when it looks for them in a process of its own: its last such line."""
-    done = subprocess.run(
+    """Return why TensorFlow sees no GPU: the last line about GPUs that it prints in a process of its own."""
+    probe = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, errors="replace", check=False,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    messages = [line.partition("] ")[2] for line in done.stderr.split("\n") if re.match(r"[IWE]\d+ ", line)]
-    of_gpus = [message.strip() for message in messages if any(name in message for name in OF_GPUS)]
-    return of_gpus[-1] if of_gpus else "it gives no reason"
+    messages = [line.partition("] ")[2] for line in probe.stderr.split("\n") if re.match(r"[IWE]\d+ ", line)]
+    about_gpus = [message.strip() for message in messages if any(word in message for word in GPU_WORDS)]
+    return about_gpus[-1] if about_gpus else "it gives no reason"
 
 
 def free_memory() -> int | None:
-    """Return the bytes that the driver has left on the first GPU; None if it does not say."""
+    """Return the free memory of the first GPU in bytes; None if the driver does not tell."""
     context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
     with contextlib.suppress(OSError, AttributeError):
         cuda = ctypes.CDLL("libcuda.so.1")

@@ -1,7 +1,7 @@
-"""Arguments, settings and commands that a message names, held as data.
+"""Parts of messages: arguments, settings and commands, stored as data.
 
-A user of the command line reads how to type them, and a caller of the Python interface how to pass them. Only this
-module knows both spellings.
+The command line prints them as they are typed; the Python interface shows how to pass them. Only this module knows both
+spellings.
 """
 
 import json
@@ -16,10 +16,10 @@ OPTIONS = {
     "n": "--n-best", "tokenization": "--tokenize", "references": "--reference", "hypotheses": "--hypothesis",
     "metrics": "--metric", "files": "FILE", "beam_size": "--beam",
 }  # fmt: skip
-"""Options of arguments and of keys of section ``decoding`` that have another name on the command line."""
+"""Options whose name differs from the argument, or from the key of section ``decoding``."""
 
 OWN_OPTION = frozenset({"beam_size", "temperature", "ordinary_text", "batch_size"})
-"""Keys of section ``decoding`` that have an option of their own; ``--set`` sets the others."""
+"""Keys of section ``decoding`` that have an option of their own. ``--set`` sets the remaining keys."""
 
 
 def option_of(name: str) -> str:
@@ -29,7 +29,7 @@ def option_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function, which is an option of a command.
+    """Argument of a function, which is also an option of a command.
 
     >>> argument = Argument("by_length", True)
     >>> f"{argument} or {argument.on_command_line()}"
@@ -39,7 +39,7 @@ class Argument:
     name: str
     """Name in Python."""
     value: Any = None
-    """Value to give; True for a flag, a list for an option that can be repeated, None for the name alone."""
+    """Value to pass; True for a flag, a list for an option that can be repeated, None to show only the name."""
 
     def __str__(self) -> str:
         """Return the argument as Python callers pass it."""
@@ -63,12 +63,12 @@ class Settings:
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        """Take the values by key, such as ``training.epochs``."""
+        """Store the values by key, such as ``training.epochs``."""
         self._values = values
 
     @classmethod
-    def joined(cls, parts: "Iterable[Settings]") -> "Settings":
-        """Return several settings as one."""
+    def join(cls, parts: "Iterable[Settings]") -> "Settings":
+        """Return a single object with the values of all parts."""
         values: dict[str, Any] = {}
         for part in parts:
             values |= part._values
@@ -95,14 +95,14 @@ class Settings:
 
 
 class Command:
-    """A command of nmt, which every reader types.
+    """Command of nmt to type in a shell.
 
     >>> print(Command("prepare FILE", Argument("overwrite", True)))
     nmt prepare FILE --overwrite
     """
 
     def __init__(self, words: str, *options: Argument | Settings) -> None:
-        """Take the command with its arguments, and its options."""
+        """Store the command with its arguments, and its options."""
         self._words, self._options = words, options
 
     def on_command_line(self) -> str:
@@ -117,10 +117,10 @@ Part = str | Argument | Settings | Command | NmtError
 
 
 class Message:
-    """A message in parts, which stand one after the other. Its text is what Python callers read."""
+    """Message that is the concatenation of its parts. ``str`` gives the text for Python callers."""
 
     def __init__(self, *parts: Part) -> None:
-        """Take the parts."""
+        """Store the parts."""
         self.parts = parts
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class Message:
 
 
 Report = Callable[[str | Message], None]
-"""Shows a message to whoever runs a program."""
+"""Function that shows a message to the user."""
 
 
 def _literal(value: Any) -> str:
@@ -155,6 +155,6 @@ def _yaml(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """Return a value as one word of a command line, in quotes only where it has white space."""
+    """Return a value as one word of a command line, in quotes only if it contains white space."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return shlex.quote(text) if " " in text else text

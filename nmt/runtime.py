@@ -26,7 +26,7 @@ FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
 
 @contextlib.contextmanager
 def _without_start_up_messages() -> Iterator[None]:
-    """Hide what TensorFlow and its libraries write to standard error while loading; show it if an exception occurs.
+    """Hide the messages that TensorFlow and its libraries print while they load. They are shown if loading fails.
 
     Messages about missing GPUs and processor features come before any log setting takes effect.
     """
@@ -47,7 +47,7 @@ def _without_start_up_messages() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Set environment variables inside the block, then restore the environment and the filters of warnings."""
+    """Set environment variables inside the block. Afterwards restore the environment and the warning filters."""
     before = dict(os.environ)
     os.environ.update(values)
     with warnings.catch_warnings():
@@ -60,9 +60,10 @@ def _environment(**values: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_matplotlib() -> Iterator[None]:
-    """Hide matplotlib inside the block unless it is loaded: Keras imports it to draw images, a tenth of the start time.
+    """Hide matplotlib inside the block, unless it is loaded already.
 
-    Only the command line hides it. A program that uses nmt may want Keras to draw.
+    Keras imports it to draw images, which takes a tenth of the start time. Only the command line hides it, since a
+    program that uses nmt may want Keras to draw.
     """
     hides = "nmt.cli.app" in sys.modules and "matplotlib" not in sys.modules
     if hides:
@@ -76,9 +77,9 @@ def _without_matplotlib() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_collection() -> Iterator[None]:
-    """Switch the garbage collector off inside the block: hardly any of the modules' many objects is garbage.
+    """Switch the garbage collector off inside the block: an import creates many objects and hardly any garbage.
 
-    The command line excludes these objects from later collections too. A program that uses nmt keeps its own settings.
+    The command line also excludes these objects from later collections. A program that uses nmt keeps its own settings.
     """
     is_enabled = gc.isenabled()
     gc.disable()
@@ -93,9 +94,9 @@ def _without_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
-    """Seed Python's random generator inside the block if there is a seed, then restore the generator.
+    """Seed Python's random generator inside the block, if there is a seed. Afterwards restore the generator.
 
-    Keras draws a seed from it for each initializer, even for weights that are loaded.
+    Keras draws a seed from this generator for each initializer, even for weights that are loaded.
     """
     state = random.getstate()
     if seed is not None:
@@ -114,7 +115,7 @@ if DRIVER is not None:
 _LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
 with (
     _environment(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
-    seeded(None),  # modules of TensorFlow draw random numbers
+    seeded(None),  # TensorFlow's modules draw random numbers when they are imported
     _without_start_up_messages(),
     _without_matplotlib(),
     _without_collection(),
@@ -123,14 +124,14 @@ with (
     import tensorflow as tf
     from threadpoolctl import threadpool_limits  # noqa: F401 - sets an environment variable
 
-    GPUS = tf.config.list_physical_devices("GPU")  # this writes messages too
+    GPUS = tf.config.list_physical_devices("GPU")  # this call prints messages too
 
-# The graph optimizer's remapping fuses a matrix product and the addition of its bias. The fused operation computes
-# bfloat16 without the processor's matrix units and takes three times as long as both operations apart.
+# The graph optimizer's remapping fuses a matrix product and the addition of its bias. In bfloat16 the fused operation
+# does not use the processor's matrix units, and takes three times as long as the two operations.
 tf.config.optimizer.set_experimental_options({"remapping": False})
 if GPUS:
     tf.config.experimental.enable_op_determinism()
-    tf.config.experimental.enable_tensor_float_32_execution(False)  # its products have 10 bits of mantissa
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # TensorFloat-32 has a mantissa of only 10 bits
     for _gpu in GPUS:
         tf.config.experimental.set_memory_growth(_gpu, True)
 
@@ -141,7 +142,7 @@ def devices() -> list[str]:
 
 
 def on_host() -> contextlib.AbstractContextManager[None]:
-    """Place the operations of the block on the CPU: integers that determine shapes, and seeds.
+    """Place the operations of the block on the CPU. It is meant for seeds, and for integers that determine shapes.
 
     A GPU would not compute them faster, and the CPU would wait for each result.
     """
@@ -155,8 +156,8 @@ def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
         return precision
     if GPUS:
         return "bfloat16" if _capability() >= FIRST_GPU_WITH_BFLOAT16 else "float32"
-    # Intel processors with avx512_bf16 but no amx_bf16 multiply bfloat16 slower than float32: training took 1.55 times
-    # as long.
+    # Intel processors with avx512_bf16 but without amx_bf16 multiply bfloat16 more slowly than float32: training took
+    # 1.55 times as long.
     flags = set(_cpuinfo().split())
     return "bfloat16" if "amx_bf16" in flags or {"avx512_bf16", "AuthenticAMD"} <= flags else "float32"
 
@@ -172,14 +173,14 @@ SLOW_STRIDES = not GPUS and {"avx2", "avx512f"} & set(_cpuinfo().split()) == {"a
 
 
 def threads() -> int:
-    """Return the number of threads of an operation. Sums, and so the last bits of a result, may depend on it."""
+    """Return the number of threads of an operation. The last bits of sums, and so of results, may depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return tf.config.threading.get_intra_op_parallelism_threads() or cores
 
 
 @functools.cache
 def environment() -> dict[str, str]:
-    """Return versions, device, processor and threads: the last bits of a result depend on them."""
+    """Return versions, device, processor and threads, on which the last bits of a result depend."""
     lines = _cpuinfo().split("\n")
     processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return {
@@ -189,7 +190,7 @@ def environment() -> dict[str, str]:
 
 
 def device() -> str:
-    """Return a description of the device that computes."""
+    """Return a description of the device on which TensorFlow computes."""
     if not GPUS:
         return f"{os.cpu_count()} CPU cores"
     return f"{len(GPUS)} x {_model()}, driver {DRIVER or 'unknown'}"
@@ -205,7 +206,7 @@ def _model() -> str:
 
 
 def gpu_note() -> str | None:
-    """Return a message about a GPU of this machine that is not used or starts slowly; None if there is none."""
+    """Return a note about a GPU of this machine that is not used or starts slowly; None if all is well."""
     if not GPUS:
         return None if DRIVER is None else (
             f"Note: this machine has an NVIDIA driver{DRIVER and f' ({DRIVER})'}, but TensorFlow sees no GPU and "
@@ -232,17 +233,17 @@ def peak_memory() -> int | None:
 def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Return the bytes that this process may still allocate; None if the system does not tell.
 
-    With a GPU this is the free memory of the first GPU. Otherwise it is the least of what the machine, the control
-    groups of this process and its address-space limit (``ulimit -v``) leave.
+    With a GPU this is the free memory of the first GPU. Otherwise the free memory of the machine, the limits of the
+    control groups of this process and its address-space limit (``ulimit -v``) count, and the smallest is returned.
 
     Args:
-        proc: folder of process information of the Linux kernel.
+        proc: the Linux kernel's folder of process information.
         cgroups: folder of control groups.
     """
     if GPUS:
         return gpu.free_memory()
     try:
-        limits = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
+        limits = [_kilobytes(proc / "meminfo", "MemAvailable"), *_free_in_control_groups(proc, cgroups)]
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             limits.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
@@ -252,12 +253,12 @@ def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
 
 
 def _kilobytes(path: Path, name: str) -> int:
-    """Return the bytes of an entry "Name:  123 kB" of a file."""
+    """Return the bytes of the entry ``name`` in a file with lines such as "Name:  123 kB"."""
     entries = dict(line.split(":", 1) for line in path.read_text(encoding="utf-8").splitlines())
     return int(entries[name].split()[0]) * 1024
 
 
-def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+def _free_in_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield the free bytes of each control group that has a limit, in version 1 or 2 of control groups."""
     for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -272,8 +273,8 @@ def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
         # In a container the group is mounted as the root, whatever its path outside is.
         groups = [group for group in {folder, *folder.parents, root} if group.is_relative_to(root)]
         for group in groups:
-            most = (group / limit).read_text().strip() if (group / limit).exists() else "max"
-            if most.isdecimal() and int(most) < 2**60:
+            maximum = (group / limit).read_text().strip() if (group / limit).exists() else "max"
+            if maximum.isdecimal() and int(maximum) < 2**60:
                 stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
                 # The kernel drops cached files when memory is short.
-                yield int(most) - int((group / used).read_text()) + int(stat[cached])
+                yield int(maximum) - int((group / used).read_text()) + int(stat[cached])

@@ -1,7 +1,7 @@
-"""Synthetic pairs: monolingual text with its translations by a run (Sennrich et al. 2016), which outlive a kill.
+"""Back-translation and forward translation of monolingual text (Sennrich et al. 2016). An interrupted job resumes.
 
-Blocks of lines are translated by themselves. Each becomes a file in a hidden folder, so the pairs, which are written
-once all blocks are there, do not depend on when a command was killed.
+The text is translated in blocks of lines, and each block becomes a file in a hidden folder. When all blocks are there,
+the file of pairs is written. So it does not depend on when a command was killed.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ from nmt.storage.text import as_cell
 from nmt.text.translator import TextOptions, Translator
 
 FORMAT = 1
-BLOCK = 4096  # lines: enough for batches of like length, and few to translate again after a kill
-MAX_LENGTH_RATIO = 3.0  # of the sides of a pair, in tokens with eos
-FASTEST = "int8"  # number format of exports
+BLOCK = 4096  # lines: enough for batches of similar length, and few to translate again after a kill
+MAX_LENGTH_RATIO = 3.0  # longer side of a pair relative to the shorter, in tokens with eos
+FASTEST = "int8"  # number format of the fastest exports
 Block = list[tuple[int, str | Unreadable]]
 
 
@@ -54,7 +54,7 @@ class Synthesis(NamedTuple):
     lines: int
     """Number of lines read."""
     dropped: Findings
-    """Lines left out, by reason."""
+    """Lines that were dropped, by reason."""
 
 
 class _Task(NamedTuple):
@@ -83,23 +83,25 @@ def synthesize(
 ) -> Synthesis:
     """Translate text, and write ``data/<name>.jsonl.gz`` with source, target and score of each pair.
 
-    A call that was interrupted goes on, and the file is that of a call without interruption.
+    The same call resumes a job that was interrupted. The file becomes the same as without interruption.
 
     Args:
-        file: text, a sentence a line, plain, gzipped or in a zip archive.
+        file: text with one sentence per line: plain, gzipped or in a zip archive.
         name: name of the file of pairs.
-        run, epoch, decoding, export: what translates, as for ``load``; run may be an ensemble, RUN+RUN. Without
-            beam_size search is greedy. Default of export: one in int8, made if there is none; "none": TensorFlow.
-        forward: the lines are the sources of the pairs (self-training, distillation) instead of the targets
-            (back-translation, by a run that translates from their language).
-        sample: draw words by their probabilities, instead of searching.
-        min_score: lowest score, the mean log-probability of a translation's tokens.
-        overwrite: replace an existing file, and what an interrupted call with other arguments has left.
-        progress, note: called with a step, the lines done and their number; with what is exported or continued.
+        run, epoch, decoding, export: model and search settings, as for ``load``. ``run`` may be an ensemble, RUN+RUN.
+            The default of beam_size is 1, greedy search. The default of ``export`` is an int8 export, which is made if
+            there is none; "none" translates with TensorFlow.
+        forward: the lines become the sources of the pairs (self-training, distillation). Otherwise they become the
+            targets (back-translation, with a run that translates from their language).
+        sample: draw words by their probabilities instead of searching.
+        min_score: lowest score of a pair to keep: the mean log-probability of the tokens of its translation.
+        overwrite: replace an existing file, and the blocks of an interrupted job with other arguments.
+        progress: function that is called with a step, the number of lines done, and the number of all lines.
+        note: function that is called with a message when a run is exported or a job resumes.
 
     Raises:
         ConflictError: if the file of pairs exists, was begun with other arguments, or is being written.
-        NmtError: as for ``load``, and for a text that cannot be read.
+        NmtError: as for ``load``, and if the text cannot be read.
 
     >>> made = nmt.synthesize("mono.de", "bt", run="base", overwrite=True)
     >>> str(made.path), made.lines
@@ -122,7 +124,7 @@ def synthesize(
     if system.exported:
         models = [system.exported.folder / DESCRIPTION]
     else:
-        models = [each.weights_path(choose_epoch(each, chosen)) for each, chosen in system.members]
+        models = [member.weights_path(choose_epoch(member, chosen)) for member, chosen in system.members]
     with system.open() as translator:
         task = _Task(translator, text, sample, forward, min_score)
         made_with = {
@@ -133,7 +135,7 @@ def synthesize(
 
 
 def _fast_export(run: Run, epoch: str | None, note: Report) -> str:
-    """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
+    """Return the name of an int8 export of a run's weights. It is made if there is none; "none" if that fails."""
     weights = choose_epoch(run, epoch)
     for folder, description in find_exports(run, CTRANSLATE2).items():
         if description.quantization == FASTEST and is_of_weights(description, run, weights):
@@ -154,7 +156,7 @@ def _write(
     task: _Task, output: OutputFile, made_with: dict[str, Any], progress: Progress, note: Report, *,
     overwrite: bool,
 ) -> Synthesis:  # fmt: skip
-    """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
+    """Write the file of pairs. Finished blocks are used again if they were ``made_with`` the same settings."""
     path = output.path
     lines = sum(1 for _ in numbered_lines(task.file))
     folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
@@ -172,7 +174,7 @@ def _write(
         if done := sum(part.exists() for part in parts):
             note(f"{min(done * BLOCK, lines):,} of {counted(lines, 'line')} were translated before")
         items, running = numbered_lines(task.file), deque[Future[int]]()
-        # One block is cut into tokens while another is translated.
+        # One thread cuts a block into tokens while the other thread translates a block.
         pool = ThreadPoolExecutor(2, "synthesize")
         try:
             for number, part in enumerate(parts):
@@ -188,7 +190,7 @@ def _write(
             pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no block
         dropped = Findings()
         with (
-            output.writing() as temporary, temporary.open("wb") as file,
+            output.temporary_file() as temporary, temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):  # fmt: skip
             for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
@@ -203,43 +205,47 @@ def _write(
 
 
 def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bool) -> None:
-    """Prepare the folder of the blocks: empty, or with those that were made with the same."""
+    """Prepare the folder of the blocks. Blocks that were made with other settings are refused or removed."""
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
     before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
-    told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
-            for key in changed]  # fmt: skip
-    if told and not overwrite:
+    differences = [
+        key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now" for key in changed
+    ]
+    if differences and not overwrite:
         raise ConflictError(
-            f"{path} was begun with differences: {'; '.join(told)}. A file has the pairs of one text and one model. "
-            "Repeat the command that began it, give another ",
+            f"{path} was begun with other settings: {'; '.join(differences)}. A file has the pairs of one text and one "
+            "model. Repeat the command that began it, give another ",
             Argument("name"),
             ", or begin anew with ",
             Argument("overwrite", True),
             ".",
         )
-    if told or not state.exists():
+    if differences or not state.exists():
         for part in folder.glob("part-*"):
             part.unlink()
         write_json(state, {"format": FORMAT, **made_with})
 
 
 def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
-    """Yield the pair of each numbered line, or the reason to drop it and its place."""
+    """Yield the pair of each numbered line, or the reason why the line is dropped, with its place."""
     translator = task.translator
     texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
     options = TextOptions(SearchOptions(task.sample, scored=True, first=first))
-    found = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
+    translations = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
     encoded = [translator.source.encode(text) for text in texts]
-    scores = {index: translation.score or 0.0 for index, translation in enumerate(found) if translation.ids}
-    if translator.config.decoding.search(sampled=task.sample) == BEAM:  # whose scores have penalties
-        pairs = [encoded[index] for index in scores], [found[index].ids for index in scores]
-        summed = (float(each.sum()) for each in translator.engine.token_scores(*pairs))
-        scores = dict(zip(scores, summed, strict=True))
+    scores = {index: translation.score or 0.0 for index, translation in enumerate(translations) if translation.ids}
+    if translator.config.decoding.search(sampled=task.sample) == BEAM:  # scores of beam search include penalties
+        sources = [encoded[index] for index in scores]
+        targets = [translations[index].ids for index in scores]
+        log_probabilities = translator.engine.token_scores(sources, targets)
+        sums = [float(token_scores.sum()) for token_scores in log_probabilities]
+        scores = dict(zip(scores, sums, strict=True))
     for index, (number, line) in enumerate(block):
-        text, translation, written = texts[index], found[index], as_cell(found[index].text)
+        text, translation = texts[index], translations[index]
+        written = as_cell(translation.text)
         score = round(scores.get(index, 0.0) / max(len(translation.ids), 1), 4)
         shorter, longer = sorted((len(encoded[index]) + 1, len(translation.ids)))
         reasons = {

@@ -1,4 +1,4 @@
-"""The Python interface: the examples of its docstrings, what it refuses, and what importing it costs."""
+"""The Python interface: examples in docstrings work, wrong arguments are refused, and importing it is fast."""
 
 import doctest
 import subprocess
@@ -18,7 +18,7 @@ from nmt.text.translator import Translator
 
 @pytest.fixture(scope="module")
 def learnt_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pairs.tsv, and the run "base", which has learnt them."""
+    """Return a folder with pairs.tsv and the run "base", which has learnt these pairs."""
     folder = tmp_path_factory.mktemp("learnt")
     write_tsv(folder / "pairs.tsv", small_pairs())
     (folder / "mono.de").write_text("im one two six\nim seven\n")

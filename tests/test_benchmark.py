@@ -1,4 +1,4 @@
-"""``nmt bench`` on the command line, and what its workloads count. No test depends on measured times."""
+"""``nmt bench`` on the command line, and the counts of its workloads. No test depends on measured times."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     seen = []
 
     class Scripted:
-        """Stands in for an engine."""
+        """Substitute for an engine."""
 
         config = Config(decoding=DecodingConfig(batch_size=8))
 

@@ -13,7 +13,7 @@ USUAL = {
     "character", "column", "dataset", "document", "file", "head", "host", "layer", "minute", "problem", "reference",
     "resample", "second", "sentence", "token", "word",
 }  # fmt: skip
-"""Nouns without the s of their plural that are tried besides those that the package gives to ``counted``."""
+"""Singular nouns to check in addition to the nouns that the package passes to ``counted``."""
 
 ADJECTIVES = "(?:attention|bootstrap|distinct|further|more|skipped|source|target|test|training|usable|validation)"
 
@@ -31,13 +31,13 @@ def counted_nouns() -> set[str]:
 
 
 def guarded(tree: ast.AST) -> set[ast.AST]:
-    """Return the nodes of expressions that are chosen by a comparison of a number, as ``a if count > 1 else b``."""
+    """Return the nodes of expressions that a comparison with a number chooses, such as ``a if count > 1 else b``."""
     chosen = [node for node in ast.walk(tree) if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Compare)]
     return {inner for choice in chosen for inner in [*ast.walk(choice.body), *ast.walk(choice.orelse)]}
 
 
 def is_constant(value: ast.expr) -> bool:
-    """Return whether a value is made of constants of a module or class, which are no 1."""
+    """Return whether a value consists of constants of a module or class, which are never 1."""
     names = [node.attr if isinstance(node, ast.Attribute) else node.id
              for node in ast.walk(value) if isinstance(node, ast.Attribute | ast.Name)]  # fmt: skip
     return all(name.isupper() or name == "self" for name in names)
@@ -50,7 +50,7 @@ def is_measured(value: ast.FormattedValue) -> bool:
 
 
 def uncounted(path: Path, nouns: set[str]) -> Iterator[str]:
-    """Yield the places of a module where a number stands before a plural that it need not agree with."""
+    """Yield the lines of a module in which a number stands before a fixed plural, although it may be 1."""
     plural = re.compile(rf" (?:{ADJECTIVES} )?(?:{'|'.join(sorted(nouns))})s\b(?!/)")
     tree = ast.parse(path.read_text())
     safe = guarded(tree)
@@ -70,7 +70,7 @@ def test_every_count_of_a_message_agrees_with_its_noun() -> None:
 
 
 def test_no_recorded_text_has_one_of_several() -> None:
-    """Of the messages that commands wrote for messages.txt, and of the outputs that the pages show."""
+    """The messages in messages.txt, and the output in the pages, never have 1 before a plural."""
     nouns = "|".join(sorted(counted_nouns()))
     wrong = [
         f"{path.relative_to(ROOT)}: {found[0]}"

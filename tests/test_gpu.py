@@ -1,4 +1,4 @@
-"""GPUs, without one: kernels, copies and launches by the registry; a driver without libraries; deterministic steps."""
+"""Tests about GPUs that need no GPU: kernels, copies and launches by the registry; drivers; deterministic steps."""
 
 import ctypes
 import json
@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT, nmt
 
 from nmt import gpu, runtime
-from nmt.cli.endings import about_gpus
+from nmt.cli.endings import gpu_notes
 
 HERE = Path(__file__).parent
 # A step, or a token of a search: copies to the host, which waits for each, and operations that the GPU starts. Smaller
@@ -53,7 +53,7 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) { *free = 6ul << 30; *total = 8
 
 
 def printed(*arguments: str | Path, **environment: str) -> str:
-    """Return what a Python process of its own prints."""
+    """Return the output of a Python process of its own."""
     paths = os.pathsep.join([str(ROOT), str(HERE), *sys.path])
     return subprocess.run(
         [sys.executable, *arguments], check=True, stdout=subprocess.PIPE, text=True,
@@ -93,14 +93,14 @@ def test_a_driver_is_found_by_its_files(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_where_tensorflow_sees_no_gpu_its_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert runtime.GPUS or not list(about_gpus())
+    assert runtime.GPUS or not list(gpu_notes())
     monkeypatch.setattr(runtime, "GPUS", [])
     monkeypatch.setattr(runtime, "DRIVER", "535.1")
     monkeypatch.setattr(gpu, "driver", lambda: "535.1")
     monkeypatch.setattr(
         gpu, "PROBE", "import sys; sys.stderr.write('W0000 00:00:1.1  7 a.cc:1] Cannot dlopen libX\\n')"
     )
-    [note] = about_gpus()
+    [note] = gpu_notes()
     assert "(535.1)" in note and "Cannot dlopen libX" in note and "nmt[gpu]" in note
     monkeypatch.setattr(gpu, "PROBE", "")
     assert "no reason" in gpu.reason_unseen()

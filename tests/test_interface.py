@@ -1,4 +1,4 @@
-"""The Python interface: its messages name arguments, odd arguments are refused, the process stays as it was."""
+"""The Python interface: messages name arguments, odd arguments are refused, and the process stays as it was."""
 
 import inspect
 import json
@@ -61,7 +61,7 @@ def test_calls_are_refused_in_their_own_words(trained_project: Path, monkeypatch
         (package.train, {"config": "base.yaml", "set": {"training.epochs": 0}}, r'^set=\{"training.epochs": 0\}: '),
         (package.train, {"config": "base.yaml", "set": {"training.clip_norm": 9}},
          r"if it is intended, give allow_changes=True"),
-        (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is no"),
+        (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is not an"),
         (package.load, {"run": "base", "export": "./model"}, r'^export="./model" is a folder.*received run="base" too'),
         (package.load, {"run": "base", "decoding": {"top_p": 2}}, r'^decoding=\{"top_p": 2\}: decoding\.top_p must be'),
         (package.evaluate, {"hypotheses": ["h"], "stress": True}, r"^stress=True cannot be.* or leave stress=True out"),
@@ -99,7 +99,7 @@ ODD: list[Any] = [
 
 
 def check_odd(function: Callable[..., Any], usual: dict[str, Any], names: set[str] | None = None) -> None:
-    """Give a function each odd value as each argument: it works or is refused in words."""
+    """Call a function with each odd value for each argument: the call works or is refused with a message."""
     for name in inspect.signature(function).parameters.keys() & (
         names or inspect.signature(function).parameters.keys()
     ):
@@ -198,7 +198,7 @@ WORK = """
 
 
 def see_the_process(code: str, folder: Path) -> list[dict[str, Any]]:
-    """Return the pictures that a program prints, which works with nmt in a process of its own."""
+    """Run a program that uses nmt in a process of its own. Return the states of the process that it prints."""
     program = "\n".join(map(textwrap.dedent, [PICTURE, code]))
     done = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", program], cwd=folder, capture_output=True, text=True,

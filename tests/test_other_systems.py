@@ -1,4 +1,4 @@
-"""What only Linux has is hidden: everything is imported, a corpus is prepared, a run trained, its service answers.
+"""The package works without features of Linux, which are hidden: it imports, prepares, trains and serves.
 
 Each test runs processes of its own, with ``without_linux.py``.
 """
@@ -76,7 +76,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a prepared corpus and a trained run."""
+    """Return a folder with a prepared corpus and a trained run."""
     folder = tmp_path_factory.mktemp("project")
     write_tsv(folder / "pairs.tsv", small_pairs())
     (folder / "base.yaml").write_text(SMALLEST)

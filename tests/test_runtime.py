@@ -1,4 +1,4 @@
-"""Start of TensorFlow without messages, choice of the precision, free memory."""
+"""TensorFlow starts without messages; the precision is chosen by the hardware; free memory is found by the limits."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Synthetic pairs: the same file however often the command is killed, both directions, what is dropped and refused."""
+"""Synthetic pairs: a killed command gives the same file; both directions; dropped lines and refused arguments."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ ENGINES = pytest.mark.parametrize("export", [None, pytest.param("none", marks=py
 
 @pytest.fixture(scope="module")
 def exported_project(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The trained project with an export, and a text of six blocks."""
+    """Return the trained project with an export and a text of six blocks."""
     folder = Path(shutil.copytree(trained_project, tmp_path_factory.mktemp("synthesis") / "project"))
     (folder / "mono.en").write_text("".join(f"{line}\n" for line in LINES))
     # After two epochs a word more or less is much of BLEU.
@@ -49,7 +49,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 class Killed(BaseException):
-    """The end of the process."""
+    """Raised in place of the end of the process."""
 
 
 @pytest.mark.parametrize("how", [{}, {"decoding": {"beam_size": 2}}, SAMPLED], ids=["greedy", "beam", "sampled"])
@@ -84,7 +84,7 @@ def test_a_killed_command_ends_in_the_same_file(
 
 
 def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its state lacks the key, which had its default then; so it is tried with all keys that have their defaults."""
+    """The state of an older job lacks a key, which had its default then. The test leaves out all keys with defaults."""
     whole = package.synthesize("mono.en", "whole", export="none")
     real = synthesis.write_bytes
 
@@ -136,7 +136,7 @@ def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.Mo
     Path("other.en").write_text("im one\n")
     for arguments, difference in (
         ({"forward": True}, "forward False before, True now"), ({"decoding": {"beam_size": 2}}, "beam_size 1 before"),
-        ({"file": "other.en"}, "differences: input"), ({"export": "none"}, "; model"),
+        ({"file": "other.en"}, "other settings: input"), ({"export": "none"}, "; model"),
         ({"min_score": -1.0}, "min_score None"),
     ):  # fmt: skip
         with pytest.raises(package.ConflictError, match=difference):
@@ -181,7 +181,7 @@ def test_an_export_of_other_weights_is_not_used(here: Path) -> None:
     before = run.weights_path(2).stat()
 
     def restore(factor: float) -> None:
-        """Replace the weights by others that are older than the export, as of a backup."""
+        """Replace the weights with weights that are older than the export, as if from a backup."""
         arrays = read_arrays(run.weights_path(2))
         save_weights(run, {name: factor * array for name, array in arrays.items()}, 2)
         os.utime(run.weights_path(2), ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,4 +1,4 @@
-"""The command line: the commands in their order, and how errors become messages and exit codes.
+"""The command line: the list of commands, and the conversion of errors to messages and exit codes.
 
 Importing this module loads neither TensorFlow nor NumPy. Each command imports what it needs when it runs.
 """
@@ -34,7 +34,7 @@ from nmt.cli.interruption import message as interruption_message
 from nmt.cli.plot.app import plot
 from nmt.cli.streams import OutputError, RedirectedOutput, Terminal
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, READER_GONE, HelpCommand, HelpGroup, UsageError, usage_message
-from nmt.errors import NmtError, unusable
+from nmt.errors import NmtError, unusable_file_message
 
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
@@ -77,8 +77,8 @@ for _section, _commands in COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, rich_help_panel=_section)
         else:
-            _first = (_command.__doc__ or "").partition(". ")[0].partition(".\n")[0]
-            app.command(cls=HelpCommand, rich_help_panel=_section, short_help=f"{_first}.")(_command)
+            _first_sentence = (_command.__doc__ or "").partition(". ")[0].partition(".\n")[0]
+            app.command(cls=HelpCommand, rich_help_panel=_section, short_help=f"{_first_sentence}.")(_command)
 
 
 def _print_version(is_requested: bool) -> None:
@@ -96,40 +96,40 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Define the options that stand before a command."""
 
 
 def main() -> NoReturn:
-    """Run the command line. Bad input ends in one message and exit code 2, Ctrl-C in one message and exit code 130.
+    """Run the command line. Bad input ends with one message and exit code 2, Ctrl-C with one message and exit code 130.
 
-    A terminal shows what it would obey in a text; a file or a pipe gets the text as it is.
+    Control characters are shown as escapes on a terminal. A file or a pipe gets the text unchanged.
     """
     standard_output: Any = sys.stdout
     if standard_output.isatty():
         out: Any = Terminal(standard_output)
     else:
-        standard_output.reconfigure(encoding="utf-8", errors=standard_output.errors)  # as files and standard input
+        standard_output.reconfigure(encoding="utf-8", errors=standard_output.errors)  # like files and standard input
         out = RedirectedOutput(standard_output)
     err: Any = Terminal(sys.stderr)
     interruption = Interruption()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            with interruption.watched():
+            with interruption.watch():
                 code, message = _run()
         except BaseException:
             if not interruption.requested:
                 raise
             code, message = INTERRUPTED, interruption_message(sys.argv[1:])
         if message:
-            with contextlib.suppress(OSError):  # standard error takes nothing, either
+            with contextlib.suppress(OSError):  # standard error may be closed or full, too
                 typer.echo(f"nmt: {message}", err=True)
     if interruption.requested and threading.active_count() > 1:
-        os._exit(code)  # Python would wait for threads that work on
+        os._exit(code)  # sys.exit would wait for threads that are still working
     sys.exit(code)
 
 
-def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
-    """Run the command, and return the exit code and the message of an error, or none."""
+def _run() -> tuple[int, str]:  # noqa: PLR0911 - a return for each kind of error
+    """Run the command. Return the exit code and the error message, "" if there is none."""
     try:
         code = app(prog_name="nmt", standalone_mode=False) or 0
         sys.stdout.flush()
@@ -140,17 +140,17 @@ def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
     except NmtError as error:
         return BAD_INPUT, error.on_command_line()
     except OutputError as error:
-        if error.reader_has_gone:  # as head does, which has enough
+        if error.reader_has_gone:  # for example head, which stops after some lines
             return READER_GONE, ""
         return BAD_INPUT, (
-            f"Standard output cannot be written: {error}. What was written before stays, and so do complete files. "
-            "Free some space, or choose another file, then repeat the command."
+            f"Standard output cannot be written: {error}. The output so far and complete files stay. Free some space, "
+            "or choose another file, then repeat the command."
         )
     except OSError as error:
         if error.filename is None:
             raise
-        return BAD_INPUT, unusable(error)
+        return BAD_INPUT, unusable_file_message(error)
     except Exception as error:
-        if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
+        if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's class; comparing names loads no TensorFlow
             raise
         return BAD_INPUT, OUT_OF_MEMORY

@@ -8,16 +8,16 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A bar on a terminal for one task after another; nothing elsewhere."""
+    """Progress bar on a terminal for a sequence of tasks. Files and pipes get nothing."""
 
     def __init__(self, unit: str) -> None:
-        """Take the name of what is counted."""
+        """Store the unit of the counts, such as "pairs"."""
         self.unit = unit
         self.task = ""
         self.bar: tqdm | None = None
 
     def show(self, task: str, done: int, total: int | None) -> None:
-        """Show that ``done`` of N = ``total`` are done, None for an unknown number."""
+        """Show the progress of a task: ``done`` of ``total`` units, None for an unknown total."""
         from tqdm import tqdm
 
         if self.bar is None or task != self.task:

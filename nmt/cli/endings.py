@@ -1,4 +1,4 @@
-"""First and last lines of ``nmt train``: what it trains, and whether it finished, stopped, or had nothing to do."""
+"""First and last lines that ``nmt train`` prints: what it trains, and how the run ended."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from nmt import gpu
 from nmt.errors import counted
 
-if TYPE_CHECKING:  # it loads TensorFlow
+if TYPE_CHECKING:  # this module loads TensorFlow
     from nmt.training.trainer import Trainer
 
 
-def about_gpus() -> Iterator[str]:
-    """Yield what is to be said of this machine's GPUs; only a driver loads TensorFlow here."""
+def gpu_notes() -> Iterator[str]:
+    """Yield a note about this machine's GPUs, if there is one. TensorFlow is only loaded if there is a GPU driver."""
     if gpu.driver() is not None:
         from nmt import runtime
 
@@ -19,8 +19,8 @@ def about_gpus() -> Iterator[str]:
             yield note
 
 
-def beginning(trainer: "Trainer") -> Iterator[str]:
-    """Yield where a run goes on and what has changed around it, and with what it is trained."""
+def start_lines(trainer: "Trainer") -> Iterator[str]:
+    """Yield the lines printed before training: where a run resumes, changes of its environment, model, data, device."""
     from nmt import runtime
     from nmt.cli.commands.prepare import shares
 
@@ -32,21 +32,22 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         )
     now = progress.environment
     differences = [
-        f"{what} {old} before, {now.get(what)} now"
-        for what, old in trainer.environment_before.items()
-        if old != now.get(what)
+        f"{name} {value} before, {now.get(name)} now"
+        for name, value in trainer.environment_before.items()
+        if value != now.get(name)
     ]
     if differences:
         yield (
-            f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
-            "the last bits from that of an uninterrupted run."
+            f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. The result may differ in "
+            "the last bits from an uninterrupted run."
         )
-    yield from about_gpus()
-    used, there = len(trainer.update.devices), len(runtime.devices())
-    if used < there and trainer.group.count == 1:
+    yield from gpu_notes()
+    used, available = len(trainer.update.devices), len(runtime.devices())
+    if used < available and trainer.group.count == 1:
         yield (
-            f"Note: {used} of {there} GPUs compute: a step has training.micro_batches={used}, each for one GPU. "
-            f"To use all, start another run with --set training.micro_batches={there}; a step is larger by that factor."
+            f"Note: training uses {used} of {available} GPUs, since training.micro_batches is {used} and each GPU "
+            "computes a micro-batch. To use all GPUs, start another run with --set "
+            f"training.micro_batches={available}; the number of pairs in a step grows in proportion."
         )
     shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     yield (
@@ -58,13 +59,13 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         yield f"{epochs}: {shares(trainer.pipeline.seen(span[0]))}"
 
 
-def nothing_to_do(trainer: "Trainer") -> str:
-    """Return in words that a run is finished, how to train on, and whether it has learned nothing."""
-    failure = _failure(trainer)
-    return "\n".join([_done(trainer), *([failure] if failure else [])])
+def already_finished_message(trainer: "Trainer") -> str:
+    """Return the message that a run is finished: how to train longer, and a warning if the run has learned nothing."""
+    failure = _failure_message(trainer)
+    return "\n".join([_nothing_to_do(trainer), *([failure] if failure else [])])
 
 
-def _done(trainer: "Trainer") -> str:
+def _nothing_to_do(trainer: "Trainer") -> str:
     from nmt.runs.metrics import weights_in_words
     from nmt.training.optimization.schedules import ends_with_run
     from nmt.training.stopping import stopped_early
@@ -82,10 +83,10 @@ def _done(trainer: "Trainer") -> str:
     return f"{done} To train on: --set {more}; to start afresh: --run ANOTHER-NAME"
 
 
-def _failure(trainer: "Trainer") -> str | None:
-    """Return in words that a run has learned nothing, and the remedy; None if it has.
+def _failure_message(trainer: "Trainer") -> str | None:
+    """Return the message that a run has learned nothing, with the remedy; None if it has learned something.
 
-    The command succeeds all the same: it did what was asked, and wrote weights and metrics to look at.
+    The command succeeds all the same, since it trained as asked and wrote weights and metrics.
     """
     from nmt.training.divergence import without_success
 
@@ -93,31 +94,31 @@ def _failure(trainer: "Trainer") -> str | None:
     return failure.on_command_line() if failure else None
 
 
-def stopped(trainer: "Trainer") -> str:
-    """Return in words how a run that was asked to stop goes on."""
+def stopped_message(trainer: "Trainer") -> str:
+    """Return the message for a run that was asked to stop: how to resume it."""
     step = trainer.progress.step
     if not step:
         return "Stopped before the first step; the same command begins again."
     return f"Saved at step {step:,}. Go on with: nmt train --run {trainer.run.name}"
 
 
-def after_loss(trainer: "Trainer") -> str:
-    """Return in words from where a run that lost a host goes on."""
+def host_lost_remedy(trainer: "Trainer") -> str:
+    """Return the sentence that says from where a run resumes after a host was lost."""
     saved = trainer.saver.saved
     step = f"step {saved.step:,}" if saved else "the beginning"
-    where = step if trainer.group.is_chief else "the last checkpoint of host 0"
-    return f"The same command goes on from {where}, with any number of hosts."
+    start = step if trainer.group.is_chief else "the last checkpoint of host 0"
+    return f"The same command goes on from {start}, with any number of hosts."
 
 
-def after_full_disk(trainer: "Trainer") -> str:
-    """Return in words what is kept of a run that the disk has stopped, and from where it goes on."""
+def disk_error_remedy(trainer: "Trainer") -> str:
+    """Return the sentence that says from which state a run resumes after a disk error."""
     if saved := trainer.saver.saved:
-        return f"The state after step {saved.step:,} is whole, and training goes on from there."
+        return f"The state after step {saved.step:,} is complete, and training goes on from there."
     return "No state is saved yet, and training begins again."
 
 
-def finished(trainer: "Trainer") -> str:
-    """Return in words how a run has ended."""
+def finished_message(trainer: "Trainer") -> str:
+    """Return the last line of a run: its best epoch, the weights to translate with, and skipped steps."""
     from nmt.runs.metrics import weights_in_words
     from nmt.training.stopping import stopped_early
 
@@ -126,7 +127,7 @@ def finished(trainer: "Trainer") -> str:
     were = "was" if count == 1 else "were"
     skipped = f" {counted(count, 'step')} {were} skipped for a loss or gradients that were not finite." if count else ""
     average = run.average()
-    if failure := _failure(trainer):
+    if failure := _failure_message(trainer):
         best = weights_in_words(run.best(trainer.config) or "-")
         return f"{failure}{skipped} Kept: best {best}. Weights, metrics and configuration are in {run.folder}"
     early = (

@@ -1,6 +1,6 @@
-"""Ctrl-C in a command: the work is undone, and a line says what was interrupted, what is kept and how to go on.
+"""Ctrl-C in a command: partial files are removed, and a message says what is kept and how to go on.
 
-``nmt train`` and ``nmt serve`` handle it themselves while they train and serve.
+``nmt train`` and ``nmt serve`` handle Ctrl-C themselves while they train or serve.
 """
 
 import contextlib
@@ -9,33 +9,33 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-REPEAT = "Complete files stay, and no partial one is left. Give the same command again."
+REPEAT = "Complete files stay, and partial files are removed. Give the same command again."
 KEPT = {
     "translate": "The translations printed so far are complete; a document of --output was not written. Give the "
-    "sentences that follow again.",
-    "tokens": "The lines printed so far are complete. Give the sentences that follow again.",
-    "train": "States saved before are kept. The same command goes on with them.",
-    "synthesize": "The lines translated so far are kept. The same command goes on with them.",
-    "demo": "The dataset and the states of the run that were saved are kept. Give the same command again.",
+    "remaining sentences again.",
+    "tokens": "The lines printed so far are complete. Give the remaining sentences again.",
+    "train": "Saved states are kept. The same command goes on from the last state.",
+    "synthesize": "The lines translated so far are kept. The same command translates the remaining lines.",
+    "demo": "The dataset and the saved states of the run are kept. Give the same command again.",
     **dict.fromkeys(("runs", "info", "samples", "bench", "serve"), "Nothing was changed. Give the same command again."),
 }
-"""What is kept and how to go on, by command; of other commands ``REPEAT``."""
+"""Sentences by command that say what is kept and how to go on. Commands that are not listed have ``REPEAT``."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C. It is no KeyboardInterrupt, which libraries catch and turn into errors of their own."""
+    """Ctrl-C. It is not a KeyboardInterrupt, since libraries catch that and raise errors of their own."""
 
 
 class Interruption:
-    """Whether Ctrl-C has been pressed. Afterwards any exception is taken for its consequence."""
+    """Record of whether Ctrl-C was pressed. Any exception after that counts as its consequence."""
 
     def __init__(self) -> None:
-        """Begin without."""
+        """Start without a Ctrl-C."""
         self.requested = False
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Raise Interrupted at the first Ctrl-C within the block; a second one ends the process at once."""
+    def watch(self) -> Iterator[None]:
+        """Raise Interrupted at the first Ctrl-C within the block. A second Ctrl-C ends the process at once."""
         in_main_thread = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGINT)
         if not in_main_thread or before is not signal.default_int_handler:  # a background job ignores Ctrl-C
@@ -54,6 +54,6 @@ class Interruption:
 
 
 def message(arguments: list[str]) -> str:
-    """Return what was interrupted, what is kept and how to go on, for the arguments of a command line."""
+    """Return the message about an interrupted command, given the arguments of the command line."""
     command = arguments[0] if arguments else ""
     return f"nmt {command}".rstrip() + f" was interrupted. {KEPT.get(command, REPEAT)}"

@@ -10,7 +10,7 @@ from nmt.errors import ConfigError, NmtError
 from nmt.message import OWN_OPTION, option_of
 
 SEARCH = "Search; default: section decoding of the run's configuration"
-_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file: a path, or its name in configs/ or in nmt.")
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file: a path, or a name in configs/ or in nmt.")
 ConfigOption = Annotated[str, _CONFIG]
 NoConfigOption = Annotated[str | None, _CONFIG]
 SetOption = Annotated[
@@ -18,7 +18,7 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as training.epochs=5. Repeatable."),
 ]
 RunOption = Annotated[str | None, typer.Option(help="Run in checkpoints/. Default: the run trained last.")]
-DatasetOption = Annotated[str | None, typer.Option(help="Dataset in data/. Default: data.dataset, else the latest.")]
+DatasetOption = Annotated[str | None, typer.Option(help="Dataset in data/. Default: data.dataset, else the newest.")]
 EpochOption = Annotated[
     str | None, typer.Option(help="Weights: N, best, last or average. Default: average, else best.")
 ]
@@ -47,11 +47,11 @@ def decoding_of(overrides: list[str] | None, **options: Any) -> dict[str, Any]:
 
     Args:
         overrides: values of ``--set``.
-        options: keys with the values of their own options, None for an option that was left out.
+        options: keys with the values of their own options; None for an option that was not given.
 
     Raises:
-        ConfigError: for a key that section decoding does not have.
-        NmtError: for a key that is set twice.
+        ConfigError: if section decoding does not have a key.
+        NmtError: if a key is set twice.
     """
     from nmt.config.loading import read_overrides
     from nmt.storage.names import did_you_mean
@@ -61,8 +61,8 @@ def decoding_of(overrides: list[str] | None, **options: Any) -> dict[str, Any]:
         section, _, key = path.partition(".")
         if section != "decoding":
             raise ConfigError(
-                f"--set {path} is not about search. A trained run translates with its own model, and this command "
-                "changes keys of section decoding alone. Leave it out."
+                f"--set {path} is not about search. A trained run translates with its own model, so this command "
+                "changes only keys of section decoding. Leave it out."
             )
         if key not in KEYS and key != "tag":
             raise ConfigError(f"--set {path}: section decoding has no key {key!r}{did_you_mean(key, KEYS)}.")
@@ -79,7 +79,7 @@ def check_decoding(
 
     Args:
         decoding: keys of section decoding that the command line sets.
-        sample: whether words are drawn; None for a command that never draws them.
+        sample: whether words are drawn; None for a command that never draws words.
         score: whether given translations are scored.
         others: further options that need a search.
     """
@@ -92,17 +92,18 @@ def check_decoding(
         conflicts = ["--sample"] * bool(sample) + searched + [_setting(key) for key in of_search]
         if conflicts:
             raise NmtError(
-                f"--score reads translations and searches for none; received {conflicts[0]} too. Leave one of them out."
+                f"--score scores given translations without a search; received {conflicts[0]} too. Leave one of them "
+                "out."
             )
     if sample:
         conflicts = [option for option in ("--n-best", "--glossary") if option in searched]
         conflicts += [_setting(key) for key in of_beam]
         if conflicts:
             raise NmtError(
-                f"Words are drawn or searched for; received --sample and {conflicts[0]}. Leave one of them out."
+                f"--sample draws words instead of searching; received {conflicts[0]} too. Leave one of them out."
             )
     if "--glossary" in searched and "--prefix" in searched:
-        raise NmtError("--glossary begins translations itself; received --prefix too. Leave one of them out.")
+        raise NmtError("--glossary chooses prefixes itself; received --prefix too. Leave one of them out.")
     if of_sampling and not sample:
         setting = _setting(of_sampling[0])
         if sample is None:

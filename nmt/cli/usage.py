@@ -10,13 +10,13 @@ from typer.core import TyperCommand, TyperGroup
 
 BAD_INPUT = 2
 SIGNAL = 128
-"""Added to the number of a signal, as shells do."""
+"""Offset of the exit code after a signal, as in shells; the number of the signal is added."""
 INTERRUPTED = SIGNAL + signal.SIGINT
-READER_GONE = SIGNAL + 13  # SIGPIPE, which Windows has not
+READER_GONE = SIGNAL + 13  # SIGPIPE, which Windows lacks
 
-UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not export this class
 
-MEANT = {
+EQUIVALENTS = {
     "--name": "--run", "--model": "--run", "--checkpoint": "--epoch", "--weights": "--epoch", "--beam-size": "--beam",
     "--file": "--input", "--out": "--output", "--figure": "--by-length", "--backend": "--export",
     "--alignment": "--json", "--confidence": "--json",
@@ -25,14 +25,14 @@ MEANT = {
     "decode": "nmt translate", "score": "nmt evaluate", "list": "nmt runs", "download": "nmt fetch",
     "tune": "the example with Optuna in configs/README.md",
 }  # fmt: skip
-"""Options and commands of earlier versions and of other programs, with those that mean the same here."""
+"""Options and commands of earlier versions and of other programs, with their equivalents in nmt."""
 
 
 def usage_message(error: Any) -> str:
-    """Return typer's usage error as one message, with what was meant, and the value received where typer omits it."""
+    """Return typer's usage error as one message, with a suggestion, and with the received value if typer omits it."""
     message = str(error.message if hasattr(error, "possibilities") else error.format_message())
     message = message.rstrip(".").partition(", unable to parse")[0].replace("Value error, ", "")
-    if hasattr(error.__cause__, "errors"):  # pydantic's, which has the value
+    if hasattr(error.__cause__, "errors"):  # pydantic's error contains the value
         received = repr(error.__cause__.errors()[0]["input"])
         message += "" if received in message else f"; received {received}"
     if error.ctx is None:
@@ -40,21 +40,21 @@ def usage_message(error: Any) -> str:
     path, command = error.ctx.command_path, error.ctx.command
     word = getattr(error, "option_name", "") or message.partition("No such command '")[2].partition("'")[0]
     known = {*getattr(command, "commands", ()), *(name for part in command.params for name in part.opts)}
-    meant = MEANT.get(word, "")
-    if meant and (meant[0] != "-" or meant.partition(" ")[0] in known):
-        message = f"{message.partition('. ')[0]}. Did you mean {meant}?"
+    equivalent = EQUIVALENTS.get(word, "")
+    if equivalent and (equivalent[0] != "-" or equivalent.partition(" ")[0] in known):
+        message = f"{message.partition('. ')[0]}. Did you mean {equivalent}?"
     elif hasattr(error, "possibilities"):
         message += _nearest_option(word, known, error.possibilities)
     return f"{message}{'' if message.endswith('?') else '.'} See {path} --help"
 
 
 def _nearest_option(word: str, known: set[str], similar: list[str]) -> str:
-    """Return ". Did you mean ...?": the setting of a key of the configuration, else similar options."""
+    """Return ". Did you mean ...?" with the setting of a configuration key, else with similar options; "" for none."""
     if "--set" in known:
         from nmt.config.loading import known_keys
         from nmt.config.schema import Config
 
-        # Commands that translate set keys of section decoding alone.
+        # Commands that translate can only set keys of section decoding.
         sections = ["decoding"] if "--beam" in known else list(Config.model_fields)
         key = word.removeprefix("--").replace("-", "_")
         value = _value_after(word)
@@ -83,10 +83,10 @@ class _Page:
         super().__init__(*args, **{**settings, "help": "\n\n".join(paragraphs), "epilog": colon + examples or None})
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return arguments and options as lines of the page that are as short as they can be.
+        """Return arguments and options, changed so that the lines of the page are short.
 
-        An option has a placeholder by its type, and a flag has none. Ranges are told by messages. A default is the
-        last sentence of the help. --help, which has just been typed, is left out.
+        The placeholder of an option depends on its type; a flag has none. Ranges are not shown, since messages name
+        them. The default is the last sentence of the help. --help itself is not listed.
         """
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:

@@ -1,10 +1,10 @@
-"""The group of hosts that train a run: how they join, and what they exchange.
+"""Group of hosts that train a run together: how they join, and the data that they exchange.
 
-They exchange the plan, the state to begin with, sums of gradients, requests to stop, and hashes of weights. Exchanges
-are TensorFlow's collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts
-call them in the same order. A process that trains alone is a group of one, which exchanges nothing.
+They exchange the plan, the initial state, sums of gradients, requests to stop, and hashes of weights. Exchanges are
+TensorFlow's collective operations between processes, which ``tf.distribute`` has joined to a cluster. All hosts call
+them in the same order. A process that trains alone is a group of size 1, which exchanges nothing.
 
-Shapes: W hosts, N floats of a bucket of gradients.
+Shapes: W hosts, N floats in a bucket of gradients.
 """
 
 import contextlib
@@ -28,14 +28,15 @@ from nmt.runtime import tf
 Arrays = dict[str, np.ndarray]
 KEY = 1
 BUCKET = 2**22
-"""Most floats exchanged at once (16 MB), unless a single matrix has more. No other size is faster, and this one takes
-little memory."""
+"""Maximum number of floats exchanged at once (16 MB), unless a single matrix has more. No other size is faster, and
+this size takes little memory."""
 JOB = "worker"
 JOIN_SECONDS = 60
 STALL_SECONDS = 120.0
-"""Seconds after which a host that keeps the others waiting counts as stalled."""
+"""Time after which a host counts as stalled if the other hosts wait for it, in seconds."""
 MOST_DIFFERENCES = 3
-# TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM, so no thread could end it.
+# TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM. So no thread could end the
+# call, and a process of its own watches it.
 WATCHDOG = """
 import os, signal, sys, threading
 joining = threading.Thread(target=os.read, args=(0, 1), daemon=True)
@@ -49,19 +50,19 @@ if joining.is_alive():  # the pipe closes once all have joined, or the process e
 
 
 class HostLostError(NmtError):
-    """A host is gone or stalled, so the others cannot go on."""
+    """A host is gone or stalled, so the other hosts cannot go on."""
 
 
 class Group:
-    """All hosts of a run, seen from one of them."""
+    """All hosts of a run, from the point of view of this process."""
 
     def __init__(self, hosts: Hosts | None = None, report: Callable[[str], None] = print) -> None:
         """Join the other hosts. TensorFlow must not have run any operation in this process before.
 
         Args:
-            hosts: the hosts; None: this process is alone.
-            report: is called with messages about open ports, about waiting, and about differences between hosts that
-                change at most the last bits.
+            hosts: the hosts; None: this process trains alone.
+            report: function that is called with messages about open ports, about waiting, and about differences
+                between hosts that change at most the last bits.
 
         Raises:
             NmtError: if a host does not come, or TensorFlow cannot join them.
@@ -79,7 +80,7 @@ class Group:
                     "them. Use a private network or a firewall."
                 )
             wait_for_all(hosts, report)
-            self._strategy = _join(hosts)  # the processes are joined as long as it lives
+            self._strategy = _join(hosts)  # the processes stay joined as long as this object lives
             self._next_key = tf.Variable(0, dtype=tf.int32, trainable=False)
 
     def share(self, micro_batches: int) -> range:
@@ -87,7 +88,7 @@ class Group:
         return shares(range(micro_batches), self.count)[self.rank]
 
     def total(self, gradients: list[tf.Tensor], sums: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """Return gradients and ``sums``, float64 [3], summed over the hosts; inside a graph."""
+        """Return gradients and ``sums``, float64 [3], summed over the hosts. It is called inside a graph."""
         if self.count == 1:
             return gradients, sums
         totals: list[tf.Tensor] = []
@@ -102,18 +103,18 @@ class Group:
 
     def _sum(self, flat: tf.Tensor) -> tf.Tensor:
         """Return the sum of a vector float32 [N] over the hosts."""
-        # Host r receives slice r of the vector from all hosts, adds in the order of the tree, and sends its sum to all.
-        # So a host sends and receives about 2 N floats, however many hosts there are. Gathering whole vectors would
-        # send (W - 1) N.
+        # Host r receives slice r of the vector from all hosts, adds the slices in the order of the tree, and sends the
+        # sum to all hosts. So a host sends and receives about 2 N floats, whatever the number of hosts. Gathering whole
+        # vectors would send (W - 1) N floats.
         size = flat.shape.num_elements()
         length = -(-size // self.count)
         slices = tf.reshape(tf.pad(flat, [[0, length * self.count - size]]), [self.count, length])
-        hint = "nccl" if runtime.GPUS else "auto"  # exchanges through the processor
+        hint = "nccl" if runtime.GPUS else "auto"  # "auto" exchanges through the processor
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=slices, **self._exchange(), ordering_token=[], communication_hint=hint
         )
-        own = tree_sum(tf.unstack(tf.ensure_shape(received, slices.shape)))
-        return tf.reshape(self.gather(own, hint), [-1])[:size]
+        slice_sum = tree_sum(tf.unstack(tf.ensure_shape(received, slices.shape)))
+        return tf.reshape(self.gather(slice_sum, hint), [-1])[:size]
 
     def _exchange(self) -> dict[str, object]:
         """Return the arguments of the next exchange: group, instance and time limit."""
@@ -125,7 +126,7 @@ class Group:
     def gather(self, values: tf.Tensor, hint: str = "auto") -> tf.Tensor:
         """Return the values [n] of all hosts by rank: [W, n].
 
-        The values are float32, int64 or float64. It works inside and outside of graphs.
+        The values are float32, int64 or float64. The function works inside and outside of graphs.
         """
         if self.count == 1:
             return values[tf.newaxis]
@@ -137,7 +138,7 @@ class Group:
     def gather_bytes(self, content: bytes) -> list[bytes]:
         """Return the content of each host, by rank."""
         lengths = self.gather(tf.constant([len(content)], tf.int64)).numpy()[:, 0].tolist()
-        # At least 8 bytes, since TensorFlow crashes on an exchange of nothing.
+        # Pad to at least 8 bytes, since TensorFlow crashes if nothing is exchanged.
         words = np.frombuffer(content.ljust(8 * (1 + max(lengths) // 8)), np.int64)
         rows = self.gather(tf.constant(words)).numpy()
         return [row.tobytes()[:length] for row, length in zip(rows, lengths, strict=True)]
@@ -153,7 +154,7 @@ class Group:
         received = {}
         for name in sorted(arrays):
             array = np.asarray(arrays[name])
-            # Sent as int32, which keeps the bits of every dtype of 4 or 8 bytes.
+            # Arrays are sent as int32, which keeps the bits of every dtype of 4 or 8 bytes.
             words = np.ascontiguousarray(array).reshape([-1]).view(np.int32)
             if self.is_chief:
                 exchanged = tf.raw_ops.CollectiveBcastSendV2(input=tf.constant(words), **self._exchange())
@@ -166,8 +167,11 @@ class Group:
         """Return the flag of each host, by rank."""
         return self.gather(tf.constant([flag], tf.int64)).numpy()[:, 0].astype(bool).tolist()
 
-    def together(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
-        """Return a check that raises ``stop`` on all hosts if ``check`` raises it on any; all call it together."""
+    def check_on_all_hosts(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
+        """Return a check that raises ``stop`` on all hosts if ``check`` raises it on any host.
+
+        All hosts must call it at the same point of training.
+        """
 
         def check_together() -> None:
             reason: Exception | None = None
@@ -181,14 +185,14 @@ class Group:
         return check if self.count == 1 else check_together
 
     def agree(self, facts: dict[str, str], environment: dict[str, str] | None = None) -> None:
-        """Check that facts are equal on all hosts, and report differences of the environment.
+        """Check that facts are equal on all hosts, and report differences between their environments.
 
         Args:
             facts: values that must be equal, by name: versions, arguments of the command, the dataset.
-            environment: values that may differ, by name, but may change the last bits of a result.
+            environment: values that may differ, by name. A difference may change the last bits of a result.
 
         Raises:
-            ConflictError: naming a host that differs from the chief, and how.
+            ConflictError: if a host differs from the chief; names the host and the differences.
         """
         gathered = self.gather_bytes(json.dumps([facts, environment or {}]).encode())
         (chief_facts, chief_environment), *host_records = map(json.loads, gathered)
@@ -207,7 +211,7 @@ class Group:
         """Check that arrays have the same bits on all hosts.
 
         Raises:
-            NmtError: naming the hosts that differ from the chief.
+            NmtError: if a host differs from the chief; names all such hosts.
         """
         digest = hashlib.sha256()
         for array in arrays:
@@ -223,19 +227,19 @@ class Group:
 
     @contextlib.contextmanager
     def exchanging(self) -> Iterator[None]:
-        """Turn a failed exchange inside the block into a HostLostError that names the host that is gone."""
+        """Turn a failed exchange inside the block into a HostLostError, which names the lost host."""
         try:
             yield
         except (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError,
                 tf.errors.InternalError, tf.errors.CancelledError) as error:  # fmt: skip
             if self.count == 1:
                 raise
-            raise HostLostError(f"{self._loss(str(error))}. See what it has printed") from error
+            raise HostLostError(f"{self._loss_message(str(error))}. See the output of that host") from error
 
-    def _loss(self, reason: str) -> str:
-        """Return a message that names the host that is gone, for TensorFlow's reason."""
+    def _loss_message(self, reason: str) -> str:
+        """Return a message that names the lost host, from the message of TensorFlow's error."""
         gone = {int(rank) for rank in re.findall(rf"/job:{JOB}/replica:0/task:(\d+)", reason)} - {self.rank}
-        gone = gone or set(self.hosts.absent(range(self.count)))
+        gone = gone or set(self.hosts.unreachable(range(self.count)))
         if not gone and "timed out" in reason.lower():
             return f"A host has kept {self.hosts.name(self.rank)} waiting for {STALL_SECONDS:.0f} s"
         if not gone and not self.is_chief and "deadline exceeded" in reason.lower():  # heartbeats go to the chief
@@ -251,11 +255,12 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
         tf.train.ClusterSpec({JOB: hosts.addresses}), task_type=JOB, task_id=hosts.rank, rpc_layer="grpc"
     )
     words = (
-        f"nmt: Host {hosts.rank} has reached all others, and TensorFlow has not joined them within {JOIN_SECONDS} s. "
-        "See what the others print, and whether all name the same hosts.\n"
+        f"nmt: Host {hosts.rank} has reached all other hosts, but TensorFlow has not joined them within "
+        f"{JOIN_SECONDS} s. Look at their output, and check that all hosts have the same list of hosts.\n"
     )
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}  # TensorFlow takes one
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait too
+    # TensorFlow replaces the handler of SIGTERM.
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait for the call, too
     with subprocess.Popen([sys.executable, "-c", WATCHDOG, str(JOIN_SECONDS), words], stdin=subprocess.PIPE,
                           start_new_session=True):  # fmt: skip
         try:
@@ -264,8 +269,8 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
             strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         except tf.errors.OpError as error:
             raise NmtError(
-                f"TensorFlow cannot join {hosts.name(hosts.rank)} with the others: "
-                f"{(*str(error).splitlines(), '')[0]}. See what they print, and start all again."
+                f"TensorFlow cannot join {hosts.name(hosts.rank)} with the other hosts: "
+                f"{(*str(error).splitlines(), '')[0]}. Look at their output, and start all hosts again."
             ) from None
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -278,14 +283,14 @@ def _differences(facts: dict[str, str], chief: dict[str, str]) -> list[str]:
 
 
 def tree_sum(parts: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Return the sum of the parts of hosts or devices, all of one shape, in the order of the tree.
+    """Return the sum of the parts of hosts or devices, which have the same shape, in the order of the summation tree.
 
     Two parts are added on the device of the left part.
     """
 
     def add(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-        # TensorFlow's graph optimizer rewrites a tree of additions of one shape as a sequential sum, which has other
-        # last bits. So each level of the tree has a rank of its own.
+        # TensorFlow's graph optimizer rewrites a tree of additions as a sequential sum if all shapes are equal. This
+        # changes the last bits. So each level of the tree gets another rank.
         shape = [1] * (1 + max(left.shape.rank, right.shape.rank) - parts[0].shape.rank) + parts[0].shape.as_list()
         with tf.device(left.device):
             return tf.reshape(left, shape) + tf.reshape(right, shape)
@@ -294,7 +299,7 @@ def tree_sum(parts: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def buckets(sizes: Sequence[int]) -> list[slice]:
-    """Return consecutive groups of arrays, each of at most ``BUCKET`` floats or a single array."""
+    """Return slices of consecutive arrays. A slice has at most ``BUCKET`` floats, or is a single array."""
     starts, total = [0], 0
     for number, size in enumerate(sizes):
         if total and total + size > BUCKET:

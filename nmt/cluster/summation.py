@@ -1,9 +1,9 @@
-"""Summation tree: the order in which the gradients of a step's micro-batches are added, on any number of hosts.
+"""Summation tree: it fixes the order in which the gradients of micro-batches are added, on any number of hosts.
 
 Floating-point sums depend on their order. So the K micro-batches of a step are the leaves of a fixed binary tree: node
-[a, b) is the sum of [a, m) and [m, b) with m = a + ceil((b - a) / 2). The same halving gives each of W hosts a node. A
-host adds the micro-batches below its node, and all hosts together add above these nodes. So the order does not depend
-on the number of hosts.
+[a, b) is the sum of [a, m) and [m, b) with m = a + ceil((b - a) / 2). The same halving assigns a node to each of W
+hosts. A host adds the micro-batches below its node, and all hosts together add the sums of these nodes. So the order
+does not depend on the number of hosts.
 """
 
 import operator
@@ -12,21 +12,21 @@ from typing import NamedTuple, TypeVar
 
 
 class Addition(NamedTuple):
-    """Addition of a micro-batch to a slot, and the merges of slots that follow."""
+    """Addition of a micro-batch's gradients to a slot, followed by merges of slots."""
 
     micro_batch: int
     """Number of the micro-batch in the step, from 0."""
     slot: int
-    """Slot to which its gradients are added. Slots start with zeros."""
+    """Slot to which the gradients of the micro-batch are added. Slots start with zeros."""
     merged: tuple[int, ...]
-    """Slots that are then, in this order, added to the slot before them and set to zeros."""
+    """Slots to merge afterwards, in this order: each is added to the slot before it, and then set to zeros."""
 
 
 Value = TypeVar("Value")
 
 
 def shares(node: range, hosts: int) -> list[range]:
-    """Return the share of each of W hosts in the micro-batches of a node, by rank. The node has at least W of them."""
+    """Return the micro-batches of each of W hosts, by rank, for a node with at least W micro-batches."""
     if hosts == 1:
         return [node]
     left, middle = (hosts + 1) // 2, _middle(node)
@@ -38,9 +38,9 @@ def _middle(node: Sequence[object]) -> int:
 
 
 def additions(share: range, slot: int = 0) -> list[Addition]:
-    """Return the additions that sum a share in the order of the tree. At the end ``slot`` holds the sum.
+    """Return the additions that sum the micro-batches of a share in the order of the tree. ``slot`` gets the sum.
 
-    The gradients of a micro-batch are added to a slot as soon as they are computed. So n micro-batches need about
+    The gradients of a micro-batch are added to a slot as soon as they are computed. So n micro-batches need only about
     log2(n) slots.
     """
     if len(share) == 1:

@@ -242,7 +242,7 @@ def _describe_key(
     if kind == "value_error":  # perhaps about several keys of a section
         overrides = [item for keys, item in places.items() if keys[:1] == key_path and isinstance(item, Settings)]
         if overrides and place[0] not in overrides:
-            place += [", with ", Settings.joined(overrides)]
+            place += [", with ", Settings.join(overrides)]
         return [*place, f": {name}: {problems[0]['msg'].removeprefix('Value error, ')}."]
     if written != key_path[:2]:
         name = f"{'.'.join(written)}, now called {name},"

@@ -56,7 +56,7 @@ def find_shifted(pairs: Iterable[Pair | None], threshold: float) -> bytearray:
     """Return which of N consecutive lines belong to a block whose targets are off by one line: N bytes, 0 for no.
 
     A hidden Markov model has three states: the source of a target is in its own line, the line before, or the line
-    after. The evidence for a state is the length ratio, compared with that of the corpus, and words that begin alike:
+    after. The evidence for a state is the length ratio, relative to the whole corpus, and words that begin alike:
     names, numbers and cognates. The line next to a block that is left without a translation is reported too.
 
     Args:

@@ -11,7 +11,7 @@ from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.record import Record
 from nmt.errors import DataError
 from nmt.message import Argument
-from nmt.storage.json_file import read_json, restore
+from nmt.storage.json_file import read_json, restore_remedy
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
@@ -88,7 +88,7 @@ class DataReport(Record):
     most_translations: Count = 0
     """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
-    """Number of training pairs whose language was compared with that of their column."""
+    """Number of training pairs whose languages were compared with the languages of their columns."""
 
 
 class Manifest(Record):
@@ -187,4 +187,6 @@ def read_manifest(path: Path) -> Manifest:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))[:200]
         reason = problem["msg"].removeprefix("Value error, ")[:200]
-        raise DataError(f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. ", *restore(path)) from None
+        raise DataError(
+            f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. ", *restore_remedy(path)
+        ) from None

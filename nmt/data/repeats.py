@@ -21,8 +21,8 @@ def repeats(tokens: Sequence[Hashable], empty: Set[Hashable] = frozenset()) -> b
     """Return whether a phrase of up to ``MOST_REPEATED`` tokens comes three times in a row.
 
     Args:
-        tokens: those of a sentence.
-        empty: tokens that make no phrase by themselves.
+        tokens: the tokens of a sentence.
+        empty: tokens that are not a phrase by themselves.
     """
     if len(tokens) - len(set(tokens)) < 2:
         return False

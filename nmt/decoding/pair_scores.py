@@ -32,7 +32,7 @@ def pair_scorer(config: DataConfig) -> Score:
 
     Raises:
         NotFoundError: if there is no such run, or it has no weights.
-        ConfigError: if a run translates between languages other than those of the pairs.
+        ConfigError: if the languages of a run are not the languages of the pairs.
     """
     translators = []
     languages = [config.source_language or "source", config.target_language or "target"]

@@ -176,7 +176,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             names: name of each sentence in error messages.
             skip_too_long: return an empty translation for a sentence that is longer than the model reads, instead of
                 raising.
-            settings: search settings for these sentences; None uses those of the translator.
+            settings: search settings for these sentences; None uses the settings of the translator.
             max_tokens: most tokens of a translation after its prefix.
 
         Raises: the errors of ``nmt.text.translator.Translator.translate``.

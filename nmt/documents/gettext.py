@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nmt.documents.charsets import catalogue_codec, decode_exactly
 from nmt.errors import DataError
-from nmt.storage.text import decoded
+from nmt.storage.text import decode_utf8
 
 # Comments, strings and keywords, anywhere in a line, as gettext reads a catalogue.
 _TOKEN = re.compile(r'#[^\r\n]*+|"(?:[^"\\\r\n]++|\\[^\r\n])*+"?|[a-z_]++')
@@ -55,7 +55,7 @@ class Catalogue:
         self._is_template = charset is None or charset[1] == TEMPLATE
         self._codec = catalogue_codec("utf-8" if charset is None or self._is_template else charset[1], name)
         is_utf8 = self._codec.name == "utf-8"
-        text = decoded(content, name) if is_utf8 else decode_exactly(content, self._codec)
+        text = decode_utf8(content, name) if is_utf8 else decode_exactly(content, self._codec)
         if text is None:
             raise DataError(
                 f"{name} is not in the charset {self._codec.name}. Correct the charset in its header, or convert "

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from nmt.documents.blocks import Item
 from nmt.documents.html import Markup
-from nmt.storage.text import as_cell, decoded
+from nmt.storage.text import as_cell, decode_utf8
 
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 _BREAK = re.compile(r"(\r\n|\r|\n)")
@@ -23,7 +23,7 @@ class Subtitles:
         Raises:
             DataError: if the file is not in UTF-8.
         """
-        self._text = decoded(content, name)
+        self._text = decode_utf8(content, name)
         self._places = [*find_cues(self._text)]
         has_entities = self._text.lstrip("\ufeff").startswith("WEBVTT")
         self._cues = [Cue(self._text[start:end], has_entities=has_entities) for start, end in self._places]

@@ -107,8 +107,8 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
     for name, compared in manifests.items():
         if [compared.files[text] for text in TEST_TEXTS] != [manifest.files[text] for text in TEST_TEXTS]:
             raise ConflictError(
-                f"The test split of {name!r} (dataset {compared.settings.dataset}) differs from that of {first!r} "
-                f"(dataset {manifest.settings.dataset}). Runs are compared on the same sentences. Give sentences for "
+                f"The test splits of {name!r} (dataset {compared.settings.dataset}) and {first!r} (dataset "
+                f"{manifest.settings.dataset}) differ. Runs are compared on the same sentences. Give sentences for "
                 "both: ",
                 Argument("source", "FILE"),
                 " ",

@@ -34,7 +34,7 @@ class ValidationDecoder:
         Args:
             config: configuration of the run.
             dataset: dataset with the validation text.
-            changes: decoding settings that replace those of the configuration.
+            changes: decoding settings that override the configuration.
         """
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)

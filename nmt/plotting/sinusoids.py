@@ -209,7 +209,7 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     style.label(left, "bit (its value)", "position", "binary: each bit flips half as often\nas the bit to its left")
     left.set_xticks(range(bits), [f"{2**bit:,}" for bit in range(bits)], rotation=0 if bits <= 8 else 90)
     ratio = encoding.base ** (2 / encoding.width)
-    title = f"sinusoids: the wavelength of each pair of columns\nis {ratio:.3g} times that of the pair to its left"
+    title = f"sinusoids: each pair of columns has {ratio:.3g} times\nthe wavelength of the pair to its left"
     style.label(right, "dimension", title=title)
     is_narrow = encoding.width <= WRITTEN_COLUMNS
     if is_narrow:

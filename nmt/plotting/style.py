@@ -313,7 +313,7 @@ def output_figure(path: Path) -> OutputFile:
 
     Raises:
         NmtError: for another suffix; names the known ones.
-        ConflictError: if the file exists and is no figure of nmt.
+        ConflictError: if the file exists and is not a figure of nmt.
     """
     if path.suffix.lower() not in METADATA:
         raise NmtError(
@@ -332,7 +332,7 @@ def save(figure: Figure, output: OutputFile) -> None:
 
     Raises:
         NmtError: if the figure is too large.
-        ConflictError, DiskError: as ``OutputFile.writing``.
+        ConflictError, DiskError: as ``OutputFile.temporary_file``.
     """
     width, height = figure.get_size_inches()
     if max(width, height) > LARGEST_SIDE:
@@ -341,5 +341,5 @@ def save(figure: Figure, output: OutputFile) -> None:
             "runs, panels or words."
         )
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42}
-    with output.writing() as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
+    with output.temporary_file() as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
         figure.savefig(temporary, metadata=METADATA[output.path.suffix.lower()])

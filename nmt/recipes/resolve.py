@@ -284,7 +284,7 @@ def _notes(choice: _Choice) -> list[str]:
             different.append(f"{key} {actual!r} there, {value!r} here")
     if different:
         notes.append(
-            f"Note: section data of this configuration differs from that of dataset {choice.dataset.name} "
+            f"Note: section data of this configuration differs from the settings of dataset {choice.dataset.name} "
             f"({'; '.join(different)}). The dataset's settings are used."
         )
     return notes

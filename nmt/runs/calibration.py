@@ -13,26 +13,26 @@ from nmt.runs.metrics import WeightsId
 from nmt.storage.json_file import check_format, read_json
 
 CHECK_BELOW = 0.5
-"""Confidence below which a translation is to be checked, unless another is given."""
+"""Default threshold: a translation with a lower confidence should be checked."""
 CALIBRATE = Command("evaluate", Argument("calibrate", True))
-FIT = ("Fit it with ", CALIBRATE, ", and then export again what is exported.")
+FIT = ("Fit it with ", CALIBRATE, ", then repeat exports of the run.")
 OF_UNKNOWN_WEIGHTS = (
-    "the confidence was fitted by an older version of nmt, which did not note the weights. If they have changed since "
-    "under the same name, it is wrong. Fit it again with ",
+    "the confidence was fitted by an older version of nmt, which did not record the weights. If the weights have "
+    "changed since then, the confidence is wrong. Fit it again with ",
     CALIBRATE,
     ".",
 )
 
 
 class Reliability(Record):
-    """Probabilities beside what they are of, on a test set: in ten bins with equally many, the least probable first."""
+    """Reliability diagram on a test set: predicted and observed probabilities in ten equal-count bins, lowest first."""
 
     predicted: list[float]
-    """Mean probability of each bin."""
+    """Mean predicted probability of each bin."""
     observed: list[float]
-    """Share of each bin for which it is true."""
+    """Share of positive cases in each bin: good translations, or words that stand in the reference."""
     error: float
-    """Expected calibration error: mean over the bins of the absolute difference of the two."""
+    """Expected calibration error: mean absolute difference of predicted and observed probabilities over the bins."""
 
 
 class Calibration(Record):
@@ -40,60 +40,62 @@ class Calibration(Record):
 
     format: Literal[1, 2] = 2
     epoch: WeightsId
-    """Weights whose translations it was fitted to."""
+    """Name of the weights whose translations the calibration was fitted to."""
     weights: str | None = None
     """SHA-256 of these weights; None in format 1."""
     good: int
-    """Least chrF of a good translation, which about a fifth of the validation sentences miss."""
+    """Lowest chrF of a good translation. About a fifth of the validation sentences are below it."""
     sentence: list[float]
-    """Logistic regression that a translation is good: bias, then weights of ``sentence_features``."""
+    """Logistic regression for the probability that a translation is good: bias, then weights of
+    ``sentence_features``."""
     word: list[float]
-    """Logistic regression that a word stands in the reference: bias, then weights of ``word_features``."""
+    """Logistic regression for the probability that a word stands in the reference: bias, then weights of
+    ``word_features``."""
     sentences: Reliability
-    """Measured probabilities of sentences."""
+    """Reliability of the probabilities of sentences."""
     words: Reliability
-    """Measured probabilities of words."""
+    """Reliability of the probabilities of words."""
     found: float
-    """Share of the bad sentences that are among the least probable tenth."""
+    """Share of the bad translations that are among the tenth with the lowest probability."""
 
     @property
     def in_words(self) -> str:
-        """What was measured, in words."""
+        """Summary of the calibration in words."""
         return (
-            f"Confidence: good is a translation with chrF {self.good} or more. Expected calibration error (10 bins): "
-            f"{self.sentences.error:.3f} of sentences, {self.words.error:.3f} of words. Of the translations that are "
-            f"not good, {self.found:.0%} are among the least probable 10%."
+            f"Confidence: a translation counts as good if its chrF is {self.good} or more. Expected calibration error "
+            f"(10 bins): {self.sentences.error:.3f} for sentences, {self.words.error:.3f} for words. Of the bad "
+            f"translations, {self.found:.0%} are among the 10% with the lowest confidence."
         )
 
 
 def sentence_features(tokens: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Return features of a translation, float [3], of log-probabilities of its tokens [T] and words [J]."""
+    """Return the features of a translation, float [3], from log-probabilities of its tokens [T] and words [J]."""
     return np.array([tokens.mean(), words.min(initial=0), np.log(len(tokens))])
 
 
 def word_features(words: np.ndarray) -> np.ndarray:
-    """Return features of words, float [J, 3], of their log-probabilities [J]."""
+    """Return the features of words, float [J, 3], from their log-probabilities [J]."""
     return np.stack([words, np.exp(words), np.exp(2 * words)], axis=-1)
 
 
 def probability(weights: list[float] | np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Return probabilities of a logistic regression, float [...], by its F + 1 weights and features [..., F]."""
+    """Return the probabilities of a logistic regression, float [...], from its F + 1 weights and features [..., F]."""
     return 1 / (1 + np.exp(-np.clip(weights[0] + features @ np.array(weights[1:]), -30, 30)))
 
 
 def read_calibration(run: Run, epoch: WeightsId | None = None, weights: str | None = None) -> Calibration:
-    """Return the calibration of a run's weights; without an epoch, of whatever weights it is.
+    """Return the calibration of a run, after checking that it was fitted to the weights that translate.
 
     Args:
         run: a run, or the run's files in an export.
-        epoch: weights that translate.
-        weights: SHA-256 of these weights; None if it is unknown. The epoch alone is compared then, and also with a
-            calibration of format 1, which does not say its weights.
+        epoch: name of the weights that translate; None: no check.
+        weights: SHA-256 of these weights; None if unknown. Then, and for a calibration of format 1, which does not
+            contain the SHA-256, only the epoch is compared.
 
     Raises:
-        NotFoundError: if the run has none.
-        ConflictError: if it is of other weights.
-        DataError: if it is damaged.
+        NotFoundError: if the run has no calibration.
+        ConflictError: if the calibration was fitted to other weights.
+        DataError: if the file is damaged.
     """
     path = run.confidence_path
     if not path.is_file():
@@ -101,15 +103,15 @@ def read_calibration(run: Run, epoch: WeightsId | None = None, weights: str | No
     values = read_json(path, "A calibration")
     check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1, 2], str(path))
     try:
-        found = Calibration.model_validate(values)
+        calibration = Calibration.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. ", *FIT) from None
-    if epoch not in (None, found.epoch):
-        raise ConflictError(f"{path} is of epoch {found.epoch}; received epoch {epoch}. ", *FIT)
-    if weights and found.weights not in (None, weights):
+    if epoch not in (None, calibration.epoch):
+        raise ConflictError(f"{path} was fitted to epoch {calibration.epoch}; received epoch {epoch}. ", *FIT)
+    if weights and calibration.weights not in (None, weights):
         raise ConflictError(
-            f"{path} was fitted to other weights of epoch {found.epoch} than those of today: their SHA-256 differ. "
-            f"Confidence holds for the weights that it was fitted to. ",
+            f"{path} was fitted to other weights: the SHA-256 of epoch {calibration.epoch} has changed since. A "
+            "confidence holds only for the weights that it was fitted to. ",
             *FIT,
         )
-    return found
+    return calibration

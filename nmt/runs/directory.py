@@ -1,4 +1,4 @@
-"""Run directory ``checkpoints/<run>/``: its paths, configuration and metrics; how runs are created and found."""
+"""Run directory ``checkpoints/<run>/``: paths, configuration, metrics file; functions that create and find runs."""
 
 import contextlib
 import itertools
@@ -33,7 +33,7 @@ WEIGHTS_SUFFIX = ".safetensors"
 
 
 class Inside:
-    """Attribute of ``Run`` that is the path of a file or folder inside the run directory."""
+    """Attribute of ``Run``: the path of a file or folder inside the run directory."""
 
     def __init__(self, name: str) -> None:
         """Store the name of the file or folder."""
@@ -53,13 +53,13 @@ class Run:
     config_path = Inside("config.yaml")
     """Configuration with all keys, in which every "auto" is resolved."""
     recipe_path = Inside("recipe.yaml")
-    """Recipe that was chosen by the dataset; only of runs without a configuration file."""
+    """Recipe that the dataset chose; only in runs without a configuration file of their own."""
     dataset_path = Inside("dataset.json")
     """Copy of the dataset's manifest."""
     origin_path = Inside("import.json")
-    """Origin of the weights; only of imported runs, and of runs that started from them."""
+    """Origin of the weights; only in imported runs, and in runs that started from their weights."""
     confidence_path = Inside("confidence.json")
-    """Calibration of the confidence in translations; only of runs that have been calibrated."""
+    """Calibration of the confidence in translations; only in runs that have been calibrated."""
     metrics_path = Inside("metrics.jsonl")
     """Metrics file, with a JSON object on each line."""
     lock_path = Inside("lock")
@@ -75,7 +75,7 @@ class Run:
         return self.folder.name
 
     def tokenizer_path(self, side: str) -> Path:
-        """Return the tokenizer file of side "source" or "target". With these a run translates without ``data/``."""
+        """Return the tokenizer file of side "source" or "target". With both, a run translates without ``data/``."""
         return self.folder / f"tokenizer.{side}.json"
 
     @property
@@ -84,7 +84,7 @@ class Run:
         return sorted(self.folder.glob("tokenizer.*"))
 
     def weights_path(self, weights_id: WeightsId) -> Path:
-        """Return the file of weights of an epoch, of the average, or of a validation within an epoch."""
+        """Return the weights file of an epoch, of the average, or of a validation within an epoch."""
         name = f"epoch-{weights_id:04d}" if isinstance(weights_id, int) else weights_id
         return self.folder / "weights" / f"{name}{WEIGHTS_SUFFIX}"
 
@@ -93,7 +93,7 @@ class Run:
         return self.folder / "state" / f"step-{step:08d}"
 
     def _numbers(self, start: str, end: str = "") -> list[int]:
-        """Return the numbers in paths that begin with ``start`` and end with ``end``, ascending."""
+        """Return the numbers between ``start`` and ``end`` in paths of the run, ascending."""
         names = [str(path.relative_to(self.folder)) for path in self.folder.glob(f"{start}*{end}")]
         numbers = [name.removeprefix(start).removesuffix(end) for name in names]
         return sorted(int(number) for number in numbers if number.isdecimal())
@@ -153,7 +153,7 @@ class Run:
         append_line(self.metrics_path, f"{Header().model_dump_json()}\n{line}" if is_empty else line)
 
     def repair_metrics(self) -> None:
-        """Complete or remove a partial last line, which a process leaves if it is killed while it writes."""
+        """Complete or remove a partial last line, which a process leaves if it is killed while writing."""
         try:
             content = self.metrics_path.read_bytes()
         except FileNotFoundError:
@@ -187,9 +187,9 @@ class Run:
         return next(reversed(self.averages()), None)
 
     def averages(self) -> list[AverageMetrics]:
-        """Return the records of averages since training last continued, in order; empty without a file of weights.
+        """Return the records of averages since training last continued, in order; empty without averaged weights.
 
-        An average is out of date once training continues.
+        When training continues, earlier averages are out of date.
         """
         if not self.weights_path("average").exists():
             return []
@@ -237,13 +237,13 @@ def _with_format(config: Config) -> str:
 def new_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Iterator[Run]:
     """Create ``checkpoints/<name>`` with the configuration and copies of the dataset's manifest and tokenizers.
 
-    Yields the run in its temporary folder, for what else belongs to it: the run appears whole.
+    Yields the run in its temporary folder, so that the caller can add more files. The run appears complete.
 
     Args:
         name: name of the run.
-        config: its configuration.
+        config: configuration of the run.
         dataset_files: files to copy.
-        recipe: the chosen configuration as a file, if it was chosen by the dataset.
+        recipe: content of the recipe file, if the dataset chose the configuration.
 
     Raises:
         ConflictError: if the folder exists.
@@ -260,7 +260,7 @@ def new_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: st
 
 
 def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
-    """Create a run that has nothing besides; args and errors as of ``new_run``."""
+    """Create a run without further files. Args, Raises: as for ``new_run``."""
     with new_run(name, config, dataset_files, recipe):
         pass
     return Run(RUNS / name)
@@ -272,7 +272,7 @@ def run_exists(name: str) -> bool:
 
 
 def find_run(name: str | None) -> Run:
-    """Return the run with a name; None: the run that was trained last.
+    """Return the run with this name; for None, the run that was trained last.
 
     Raises:
         NotFoundError: if there is no such run; suggests the most similar name.

@@ -1,7 +1,7 @@
-"""Records of the metrics file, how metrics are shown, the parser, and the comparison of validations.
+"""Metrics file: its records, how metrics are shown, the parser, and the comparison of validations.
 
 A metric is a field that is annotated with a ``Measure``. Console, TensorBoard, tables and figures show every such field
-by its measure. So a new metric is declared here and gets its value where it is measured, and is named nowhere else.
+as its measure says. So a new metric is declared here, gets its value where it is measured, and is named nowhere else.
 """
 
 import functools
@@ -19,21 +19,21 @@ from nmt.errors import DataError
 from nmt.storage.json_file import check_format, parse_json
 
 CURRENT_FORMAT = 2
-FIRST_FORMAT = 1  # of files without a header
+FIRST_FORMAT = 1  # files of this format have no header
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a metric is shown in all places: its name, format, unit and better direction."""
+    """Display of a metric in all places: its name, format and unit, and whether larger values are better."""
 
     label: str
     """Name, such as "loss"."""
     form: str = ".3f"
     """Format of a value."""
     best: Literal["min", "max"] | None = None
-    """Whether the smaller or the larger of two values is better; None if neither is."""
+    """Better end of the range: "min" or "max"; None if neither is better."""
     axis: str = ""
-    """Label for the axis of a figure; empty for the heading."""
+    """Label for the axis of a figure; if empty, the heading is the label."""
     unit: str = ""
     """Unit that is written after a value, such as "GB"; empty for a plain number."""
 
@@ -140,7 +140,7 @@ class AverageMetrics(Quality):
     epochs: list[int] = Field(min_length=1)
     """Epochs whose weights are averaged. If several runs are averaged: the last finished epoch of each, or 0."""
     runs: list[str] | None = None
-    """Averaged weights of several runs, as RUN:EPOCH; None if epochs of this run are averaged."""
+    """Averaged weights of several runs, in the form RUN:EPOCH; None if epochs of this run are averaged."""
 
     @property
     def parts(self) -> str:
@@ -179,12 +179,12 @@ class SampleMetrics(Record):
 Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
 KINDS: dict[str, type[Metrics]] = {kind.model_fields["kind"].default: kind for kind in get_args(Metrics)}
 RETIRED_KINDS = {"shortage"}
-"""Kinds of lines in files of earlier versions that are skipped: about batches too large for memory."""
+"""Kinds of lines that the parser skips. Earlier versions wrote them about batches too large for memory."""
 WeightsId = int | str
-"""Name of weights: the number of an epoch; "average"; or "step-1500", of the best validation within an epoch."""
+"""Name of weights: the number of an epoch, "average", or "step-1500" for a validation within an epoch."""
 
 
-# --- how metrics are shown
+# --- display
 
 
 class Value(NamedTuple):
@@ -200,13 +200,13 @@ class Value(NamedTuple):
 
 @functools.cache
 def measures(kind: type[Record]) -> dict[str, Measure]:
-    """Return the measures of a kind of record by field."""
+    """Return the measures of a record type by field."""
     fields = kind.model_fields.items()
     return {name: entry for name, field in fields for entry in field.metadata if isinstance(entry, Measure)}
 
 
 def metric_values(record: Metrics) -> Iterator[Value]:
-    """Yield the metrics of a record that are not None, first of training, then of validation."""
+    """Yield the metrics of a record that are not None: training metrics first, then validation metrics."""
     by_field = measures(type(record))
     for field in sorted(by_field, key=lambda field: field.startswith("validation_")):
         value = getattr(record, field)
@@ -247,8 +247,8 @@ def weights_in_words(weights: WeightsId) -> str:
 def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
     """Return the records of a metrics file without its header.
 
-    A last line without a line break may be partial, since a process can be killed while it writes. It counts if it can
-    be parsed. Fields of other versions are skipped.
+    A last line without a line break may be partial, since a process can be killed while writing. It counts if it can be
+    parsed. Unknown fields, which other versions wrote, are skipped.
 
     Raises:
         DataError: if the format is unknown or a line is damaged; names ``path`` and the first such line.
@@ -281,9 +281,9 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
 
 
 def tokens_per_second(before: StepMetrics | None, record: StepMetrics) -> float | None:
-    """Return target tokens per second between two records of steps; for the first record, since the epoch began.
+    """Return target tokens per second between two records of steps, or since the epoch began.
 
-    None if the record is of an earlier version, which recorded no times.
+    None if an earlier version wrote the record, since it recorded no times.
     """
     if record.target_tokens is None or record.seconds is None:
         return None
@@ -319,10 +319,10 @@ def measure_in_force(validations: Sequence[Validation], by: BestBy) -> BestBy:
 
 
 def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
-    """Return the best validation, or the first of equally good ones; None without validations.
+    """Return the best validation, or the first of several equally good validations; None without validations.
 
-    The default of ``training.best_by`` is accuracy, since it counts the most likely token, which greedy search takes.
-    The loss also depends on the confidence in wrong predictions. Between equal scores the lower loss decides.
+    The default of ``training.best_by`` is accuracy. It counts the most likely token, which greedy search takes, while
+    the loss also depends on the confidence in wrong predictions. Between equal scores the lower loss decides.
 
     Args:
         validations: the validations of a run so far.

@@ -11,7 +11,7 @@ from nmt.storage.json_file import read_json
 
 
 class Expected(Record):
-    """Ids that the original program reads for a text, and its translations, in ids of the run."""
+    """Results of the original program for a text, all in ids of the run: source ids and translations."""
 
     text: str
     source: list[int]
@@ -39,20 +39,20 @@ class Origin(Record):
     different: dict[str, int] = Field(default_factory=dict)
     """Number of texts with different source ids, greedy translations and beam translations."""
     logits: float | None = None
-    """Largest difference of a logit; None if the original program did not run."""
+    """Largest absolute difference of a logit; None if the original program did not run."""
     expected: list[Expected] = Field(default_factory=list)
     """Results of the original program."""
 
     @property
     def comparison(self) -> str:
-        """Comparison in words."""
+        """Result of the comparison in words."""
         counts = [f"{count:,} by {aspect}" for aspect, count in self.different.items()]
         logits = [] if self.logits is None else [f"logits by up to {self.logits:.1e}"]
         return f"of {counted(len(self.expected), 'sentence')} differ {', '.join(counts + logits)}"
 
 
 def read_origin(path: Path) -> Origin | None:
-    """Return the origin of a run; None without one. Raises DataError if the file is damaged."""
+    """Return the origin of a run; None if the file does not exist. Raises DataError if the file is damaged."""
     try:
         return Origin.model_validate(read_json(path, "The origin of a run")) if path.is_file() else None
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """Overview of runs for ``nmt runs``: dataset, progress, best score, and differences between configurations.
 
-It reads configurations, metrics files, names of files, and the header of a file of weights.
+An overview reads the configuration, the metrics file, file names, and the header of a weights file.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Overview:
-    """Overview of a run. A value that a damaged file hides is None."""
+    """Overview of a run. A value that cannot be read from a damaged file is None."""
 
     run: Run
     state: State
     problems: list[str]
     """Damaged and missing files, in words."""
     held_by: str | None
-    """Process that holds the lock, in words; None if no process does."""
+    """Description of the process that holds the lock; None if no process holds it."""
     config: Config | None
     """Configuration."""
     weights: int | None
@@ -74,7 +74,7 @@ class Overview:
 
     @property
     def score(self) -> float | None:
-        """Value of this measure at the best validation."""
+        """Value of the measure ``by`` at the best validation."""
         return getattr(self.best, f"validation_{self.by}", None)
 
 
@@ -109,7 +109,7 @@ def overview(run: Run) -> Overview:
     problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
     if epochs and not run.saved_weights:
         problems.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
-    # A record holds the time of its epoch so far, so the last record of an epoch has the time of the whole epoch.
+    # A record contains the time of its epoch so far, so the last record of an epoch has the time of the whole epoch.
     timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
     seconds = {record.epoch: record.seconds for record in timed if record.seconds is not None}
     held_by = holder(run.lock_path)
@@ -140,7 +140,7 @@ def _state(validations: Sequence[metrics.StepValidation | metrics.EpochMetrics],
 
 
 def _size(folder: Path) -> int:
-    """Return the size of a folder's files in bytes; a file with two names counts once."""
+    """Return the size of a folder's files in bytes. A file with two names counts once."""
     sizes: dict[tuple[int, int], int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -153,18 +153,18 @@ def _size(folder: Path) -> int:
 # --- differences of configurations
 
 
-def flat(config: Config) -> dict[str, Any]:
+def flat_config(config: Config) -> dict[str, Any]:
     """Return the values of a configuration by full key, such as "training.epochs"."""
     sections = config.model_dump(mode="json")
     return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 
 def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any]]:
-    """Return, for each run, the keys in which the configurations differ from each other, with the run's values.
+    """Return the keys in which the runs' configurations differ, by run and with the run's values.
 
     A key that some architectures lack is compared among the runs that have it.
     """
-    by_run = {name: flat(config) if config else {} for name, config in configs.items()}
+    by_run = {name: flat_config(config) if config else {} for name, config in configs.items()}
 
     def differs(key: str) -> bool:
         key_values = [values[key] for values in by_run.values() if key in values]
@@ -176,10 +176,10 @@ def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any
 # --- order
 
 
-def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
+def sort_overviews(overviews: Sequence[Overview], by: Order) -> list[Overview]:
     """Return overviews sorted by name, by date (latest first), or by score (best first).
 
-    Scores are only compared within a dataset and a measure. Runs without a score come last.
+    Scores are only compared between runs with the same dataset and measure. Runs without a score come last.
     """
 
     def rank(run: Overview) -> tuple[Any, ...]:
@@ -193,12 +193,12 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
     return sorted(overviews, key=rank)
 
 
-def json_of(run: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
+def overview_json(run: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
     """Return an overview as JSON values.
 
     Args:
         run: the overview.
-        differing: keys in which the run differs from the other listed runs, with its values.
+        differing: keys in which the run differs from the other listed runs, with the run's values.
     """
     best, config = run.best, run.config
     values = {name: getattr(best, name, None) for name in metrics.measures(metrics.Quality)}
@@ -220,14 +220,14 @@ def json_of(run: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
         "bytes": run.size,
         "last_trained": datetime.datetime.fromtimestamp(run.trained).astimezone().isoformat(timespec="seconds"),
         "differences": dict(differing),
-        "configuration": flat(config) if config else None,
+        "configuration": flat_config(config) if config else None,
     }
 
 
 def lineage(run: Run) -> tuple[list[Run], list[str]]:
     """Return a run with its ancestors, nearest first, and messages about ancestors that cannot be found.
 
-    The ancestors are the run whose weights this run started from, the run whose weights that one started from, etc.
+    The parent of a run is the run whose weights it started from.
     """
     runs = [run]
     try:

@@ -1,4 +1,4 @@
-"""Weights of a run for translation: saving, reading in the background, counting, averaging, choosing."""
+"""Weights of a run for translation: save, read in the background, count, average and choose them."""
 
 import math
 import re
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedWeights:
-    """A file of weights that has just been written."""
+    """Weights file that has just been written."""
 
     path: Path
     checksum: str
-    """SHA-256 of its arrays, in hexadecimal."""
+    """SHA-256 of the arrays of the file, in hexadecimal."""
 
 
 def save_weights(run: Run, weights: Arrays, weights_id: WeightsId) -> SavedWeights:
@@ -41,7 +41,7 @@ def save_weights(run: Run, weights: Arrays, weights_id: WeightsId) -> SavedWeigh
 
 
 class WeightsFile:
-    """A file of weights that a thread reads while TensorFlow starts and the model is built."""
+    """Weights file that a thread reads while TensorFlow starts and the model is built."""
 
     def __init__(self, run: Run, weights_id: WeightsId) -> None:
         """Start reading the file."""
@@ -81,7 +81,7 @@ class WeightsFile:
 
 
 def count_weights(run: Run) -> int | None:
-    """Return the number of weights of a run's model, from the header of a file; None before weights are saved.
+    """Return the number of weights of a run's model, from the header of a weights file; None if the run has no file.
 
     Raises:
         DataError: if the file is damaged.
@@ -94,7 +94,7 @@ def count_weights(run: Run) -> int | None:
 
 
 def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
-    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1); see ``average_files``."""
+    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1). See ``average_files``."""
     return average_files([run.weights_path(epoch) for epoch in epochs])
 
 
@@ -104,7 +104,7 @@ def average_files(files: Sequence[Path]) -> Arrays:
     The result has the layer names of the last file, since the first files of a run may have names of an older version.
 
     Raises:
-        NotFoundError, DataError: if a file is missing, damaged or of another model.
+        NotFoundError, DataError: if a file is missing or damaged, or belongs to another model.
     """
     sums: dict[str, np.ndarray] = {}
     names: dict[str, str] = {}
@@ -138,10 +138,11 @@ def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
     epochs: set[int] = set()
     for part in text.split(","):
         bounds = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
-        first, last = (int(bound or bounds[1]) for bound in bounds.groups()) if bounds else (0, 0)
+        first = int(bounds[1]) if bounds else 0
+        last = int(bounds[2] or bounds[1]) if bounds else 0
         if not 0 < first <= last:
             raise NmtError(f"{text!r} names no epochs of {owner}. Give numbers and ranges, such as 12-16,20.")
-        epochs |= _with_weights(first, last, f"epoch{'' if first == last else 's'} {part.strip()}", available, owner)
+        epochs |= _epochs_between(first, last, f"epoch{'' if first == last else 's'} {part.strip()}", available, owner)
     return sorted(epochs)
 
 
@@ -149,14 +150,18 @@ def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
     """Return the last ``count`` epochs.
 
     Raises:
-        NmtError: if one of them has no weights.
+        NmtError: if the weights of one of these epochs are missing.
     """
     end = max(available, default=0)
-    return sorted(_with_weights(end - count + 1, end, f"the last {counted(count, 'epoch')}", available, owner))
+    return sorted(_epochs_between(end - count + 1, end, f"the last {counted(count, 'epoch')}", available, owner))
 
 
-def _with_weights(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:
-    """Return the epochs from ``first`` to ``last``; raise NmtError that calls them ``named`` if one has no weights."""
+def _epochs_between(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:
+    """Return the epochs from ``first`` to ``last``.
+
+    Raises:
+        NmtError: if the weights of one of these epochs are missing. The message calls the epochs ``named``.
+    """
     epochs = {epoch for epoch in available if first <= epoch <= last}
     if len(epochs) == last - first + 1:
         return epochs
@@ -174,14 +179,14 @@ def _with_weights(first: int, last: int, named: str, available: list[int], owner
 
 
 def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: WeightsId | None) -> list[Path]:
-    """Return the files of weights that can be deleted once the weights of epoch ``last`` are saved.
+    """Return the weights files that can be deleted once the weights of epoch ``last`` are saved.
 
-    The best weights are kept, and the weights of the last ``max_to_keep`` epochs (None: of all epochs). Weights from
+    The best weights are kept, and the weights of the last ``max_to_keep`` epochs; None keeps all epochs. Weights from
     within an epoch are kept only if they are the best.
     """
     epochs = sorted({*run.weights_epochs, last})
-    kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
-    return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept]
+    kept_ids = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
+    return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept_ids]
 
 
 def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
@@ -198,32 +203,37 @@ def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
     return [(find_run(run), own or epoch) for run, _, own in parts]
 
 
-def check_same_model(run: Run, other: Run) -> None:
-    """Raise ConflictError if model, except for dropout, or tokenizers of two runs differ: no average makes sense."""
-    model, other_model = run.config().model.model_dump(), other.config().model.model_dump()
-    different = [f"model.{key}" for key in model if "dropout" not in key and model[key] != other_model.get(key)]
-    if _tokenizer_checksums(run) != _tokenizer_checksums(other):
+def check_same_model(first: Run, second: Run) -> None:
+    """Raise ConflictError if two runs differ in the model (except for dropout) or in the tokenizers.
+
+    The weights of such runs cannot be averaged.
+    """
+    first_model, second_model = first.config().model.model_dump(), second.config().model.model_dump()
+    different = [
+        f"model.{key}" for key in first_model if "dropout" not in key and first_model[key] != second_model.get(key)
+    ]
+    if _tokenizer_checksums(first) != _tokenizer_checksums(second):
         different.append("tokenizers")
     if different:
         raise ConflictError(
-            f"Runs {run.name!r} and {other.name!r} differ in {', '.join(different)}. Weights can be averaged if they "
-            "are of one model and vocabulary, and started from the same weights. Leave one out."
+            f"Runs {first.name!r} and {second.name!r} differ in {', '.join(different)}. Weights can be averaged if "
+            "they belong to the same model and vocabulary, and started from the same weights. Leave one out."
         )
 
 
-def check_alike(run: Run, other: Run) -> None:
-    """Raise ConflictError if two runs cannot be an ensemble, since they read or write different tokens."""
-    model, other_model = run.config().model, other.config().model
-    if _tokenizer_checksums(run) != _tokenizer_checksums(other):
+def check_alike(first: Run, second: Run) -> None:
+    """Raise ConflictError if two runs cannot form an ensemble, because they read or write different tokens."""
+    first_model, second_model = first.config().model, second.config().model
+    if _tokenizer_checksums(first) != _tokenizer_checksums(second):
         difference = "tokenizers"
-    elif (model.reads_bos, model.limits) != (other_model.reads_bos, other_model.limits):
+    elif (first_model.reads_bos, first_model.limits) != (second_model.reads_bos, second_model.limits):
         difference = "values of model.source_bos, or different longest sentences"
     else:
         return
     raise ConflictError(
-        f"Runs {run.name!r} and {other.name!r} have different {difference}. Runs that translate together must read and "
+        f"Runs {first.name!r} and {second.name!r} have different {difference}. The runs of an ensemble must read and "
         "write the same tokens. Leave one out, or train it on a dataset of ",
-        Command("prepare", Argument("tokenizer_of", run.name)),
+        Command("prepare", Argument("tokenizer_of", first.name)),
     )
 
 

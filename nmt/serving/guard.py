@@ -123,7 +123,7 @@ class Access:
 
         A web page can make its own host name point at this machine (DNS rebinding), and would then count as a page of
         the service. The header still has that name, never an address. So if other machines can reach the service, all
-        addresses are allowed, since behind a router they differ from those of this machine.
+        addresses are allowed, since behind a router they differ from the addresses of this machine.
         """
         try:
             name = urlsplit(f"//{header}").hostname or ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, np.ndarray]
 CHECKSUM, FORMAT = "sha256", "format"  # keys of the file's metadata, whose values are text
 CURRENT_FORMAT = "2"
-FIRST_FORMAT = "1"  # its files hold no number
+FIRST_FORMAT = "1"  # files of this format hold no format number
 
 
 def value_of(variable: "tf.Variable") -> np.ndarray:
@@ -44,7 +44,7 @@ def checksum(arrays: Arrays) -> str:
 
 
 def write_arrays(path: Path, arrays: Arrays) -> str:
-    """Write arrays with format number and checksum. Return the checksum."""
+    """Write arrays with a format number and their checksum. Return the checksum."""
     digest = checksum(arrays)
     metadata = {CHECKSUM: digest, FORMAT: CURRENT_FORMAT}
     save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, path, metadata)
@@ -53,59 +53,59 @@ def write_arrays(path: Path, arrays: Arrays) -> str:
 
 
 def _sort_metadata(path: Path, metadata: dict[str, str]) -> None:
-    """Make equal arrays equal files: safetensors writes the metadata in random order."""
-    orders = [
+    """Sort the metadata in the header, so that equal arrays give equal files. safetensors writes them in any order."""
+    possible_headers = [
         b'{"__metadata__":' + json.dumps(dict(items), separators=(",", ":")).encode()
         for items in itertools.permutations(sorted(metadata.items()))
     ]
     with path.open("r+b") as file:
-        file.seek(8)  # behind the length of the header
-        if file.read(len(orders[0])) in orders:
+        file.seek(8)  # the header follows its length, an integer of 8 bytes
+        if file.read(len(possible_headers[0])) in possible_headers:
             file.seek(8)
-            file.write(orders[0])
+            file.write(possible_headers[0])
 
 
 def read_shapes(path: Path) -> dict[str, list[int]]:
     """Return the shapes of the arrays of a file by name, from its header alone.
 
     Raises:
-        NotFoundError, DataError: as of ``read_arrays``; the values are not compared with the checksum.
+        NotFoundError, DataError: as for ``read_arrays``, but the values are not compared with the checksum.
     """
-    with _opened(path) as file:
+    with _open_arrays(path) as file:
         return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - no mapping
 
 
 def read_checksum(path: Path) -> str | None:
-    """Return the checksum of the arrays of a file, from its header alone; None without one.
+    """Return the checksum that the header of a file holds; None if it holds none.
 
     Raises:
-        NotFoundError, DataError: as of ``read_arrays``; the values are not compared with the checksum.
+        NotFoundError, DataError: as for ``read_arrays``, but the values are not compared with the checksum.
     """
-    with _opened(path) as file:
-        found: str | None = (file.metadata() or {}).get(CHECKSUM)
-        return found
+    with _open_arrays(path) as file:
+        stored: str | None = (file.metadata() or {}).get(CHECKSUM)
+        return stored
 
 
 def read_arrays(path: Path, expected: str | None = None) -> Arrays:
-    """Return the arrays of a file after a comparison with its checksum, and with ``expected`` unless that is None.
+    """Return the arrays of a file. Their checksum must match the stored one, and ``expected`` unless that is None.
 
     Raises:
         NotFoundError: if the file does not exist.
-        DataError: if the file is damaged, is whole but not the expected one, or has an unknown format.
+        DataError: if the file is damaged, has another checksum than expected, or has an unknown format.
     """
-    with _opened(path) as file:
+    with _open_arrays(path) as file:
         metadata = file.metadata() or {}
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     if metadata.get(CHECKSUM) != checksum(arrays):
-        raise DataError(f"{path} is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it.")
+        raise DataError(f"{path} is damaged: its content does not match its stored SHA-256. Restore a copy of it.")
     if expected not in (None, metadata[CHECKSUM]):
-        raise DataError(f"{path} is not the file that was saved with those beside it. Restore a copy of it.")
+        raise DataError(f"{path} was not saved together with the files beside it. Restore a copy of it.")
     return arrays
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a file of arrays; what is wrong with it is said in words."""
+def _open_arrays(path: Path) -> Iterator[Any]:
+    """Open a file of arrays, and turn errors of safetensors into messages."""
     try:
         with safe_open(path, "np") as file:
             check_format((file.metadata() or {}).get(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))

@@ -1,4 +1,4 @@
-"""Atomic files and folders: written under a temporary name, synced, renamed. A reader never sees a partial one."""
+"""Atomic files and folders: written under a temporary name, synced, renamed. A reader never sees partial content."""
 
 import contextlib
 import errno
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 WRITING = ".writing-"
-"""Beginning of the names of folders in which a process writes."""
+"""Prefix of the names of temporary folders in which a process writes."""
 REPLACED = ".replaced-"
-"""Beginning of the name of a folder while another takes its place; its own name and random letters follow."""
+"""Prefix of the temporary name of a folder that is being replaced; its own name and random letters follow."""
 LOCK = ".lock"
-"""End of the name of the file that is locked while a process writes in a folder."""
+"""Suffix of the file that is locked while a process writes in a temporary folder."""
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)
-"""Numbers of errors of a file system that refuses locks."""
+"""Error numbers of a file system without locks."""
 ON_WINDOWS = sys.platform == "win32"
 
 
 class Identity(NamedTuple):
-    """State of a file or folder that tells it from others and from its earlier and later content."""
+    """Mark of a file or folder with its present content. Another file, or other content, has another mark."""
 
     inode: int
     changed: int
@@ -38,7 +38,7 @@ class Identity(NamedTuple):
 
 
 Before = Identity | None | Literal["anything"]
-"""What a new file may replace: the file of that identity, None: nothing."""
+"""File that a new file may replace: the file of this identity, no file (None), or any file."""
 
 
 def identity(path: Path) -> Identity | None:
@@ -57,7 +57,7 @@ def sha256(path: Path) -> str:
 
 
 def sync_file(path: Path) -> None:
-    """Force a file's content, or the names in a folder, to the disk. Windows does it for files alone."""
+    """Force a file's content, or the names in a folder, to the disk. Windows can only sync files."""
     if ON_WINDOWS and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if ON_WINDOWS else os.O_RDONLY)
@@ -71,8 +71,8 @@ def sync_file(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _aside(path: Path, prefix: str) -> Iterator[Path]:
-    """Yield an empty folder beside ``path``, which is locked as long as this process writes, and gone in the end.
+def _temporary_folder(path: Path, prefix: str) -> Iterator[Path]:
+    """Yield an empty folder beside ``path``. It is locked within the block and removed at its end.
 
     Folders that killed processes have left beside ``path`` are removed first.
     """
@@ -90,23 +90,23 @@ def _aside(path: Path, prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield an empty folder in the system's folder for temporary files, which is gone in the end.
+    """Yield an empty folder in the system's folder for temporary files. It is removed at the end of the block.
 
-    What killed processes of this user have left there is removed first.
+    Folders that killed processes of this user have left there are removed first.
     """
-    with _aside(Path(tempfile.gettempdir()) / "scratch", WRITING) as folder:
+    with _temporary_folder(Path(tempfile.gettempdir()) / "scratch", WRITING) as folder:
         yield folder
 
 
 @contextlib.contextmanager
 def _locked_name(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield the path for a new folder, whose lock is held within the block.
+    """Yield the path for a new folder, and hold its lock within the block.
 
     The lock is taken before the folder is made, so that no process takes the folder for abandoned. On a file system
-    that refuses locks nothing is locked, and no process takes any folder for abandoned.
+    without locks nothing is locked, and no process takes any folder for abandoned.
     """
     lock = None
-    while lock is None:  # another process may try for a moment whether the lock is abandoned
+    while lock is None:  # another process may hold the lock for a moment, to check whether it is abandoned
         folder = parent / f"{prefix}{os.urandom(8).hex()}"
         try:
             lock = try_lock(_lock_path(folder))
@@ -121,30 +121,30 @@ def _locked_name(parent: Path, prefix: str) -> Iterator[Path]:
 
 
 def _lock_path(folder: Path) -> Path:
-    """Return the lock file of a temporary folder. A folder that it replaces belongs to the same lock."""
+    """Return the lock file of a temporary folder. The folder that it replaces has the same lock file."""
     letters = folder.name.removeprefix(WRITING).removeprefix(REPLACED)
     return folder.with_name(WRITING + letters + LOCK)
 
 
 def _remove_lock(path: Path, lock: "BaseFileLock | None") -> None:
     with contextlib.suppress(OSError):
-        path.unlink()  # before the release, so that nobody locks a file without a name; Windows does it afterwards
+        path.unlink()  # before the release, so that no process locks a file without a name; Windows unlinks it later
     if lock is not None:
         lock.release()
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what killed processes have left below a folder; what a process still writes stays."""
-    for parent, names, _ in os.walk(folder):  # passes over a folder that another process removes meanwhile
+    """Remove temporary folders that killed processes have left below a folder. Folders of live processes stay."""
+    for parent, names, _ in os.walk(folder):  # os.walk skips a folder that another process removes meanwhile
         names[:] = [name for name in names if not name.startswith((WRITING, REPLACED))]
         _clear(Path(parent))
 
 
 def _clear(parent: Path) -> None:
-    """Remove what killed processes have left in a folder."""
+    """Remove temporary folders that killed processes have left in a folder."""
     try:
         paths = list(parent.iterdir())
-    except OSError:  # it has just gone, or cannot be read
+    except OSError:  # the folder has just been removed, or cannot be read
         return
     lock_paths = set()
     for path in paths:
@@ -153,7 +153,7 @@ def _clear(parent: Path) -> None:
         elif path.name.startswith((WRITING, REPLACED)) and path.is_dir():
             lock_paths.add(_lock_path(path))
     for lock_path in lock_paths:
-        with contextlib.suppress(OSError):  # it has just gone, or belongs to another user
+        with contextlib.suppress(OSError):  # the file has just been removed, or belongs to another user
             lock = try_lock(lock_path)
             if lock is not None:
                 try:
@@ -163,11 +163,11 @@ def _clear(parent: Path) -> None:
 
 
 def _remove_or_restore(letters: str, parent: Path) -> None:
-    """Remove an abandoned folder, but give the folder that it replaces its name back if no other has taken it.
+    """Remove an abandoned folder. The folder that it was to replace gets its name back, unless the name is taken.
 
     Args:
-        letters: rest of both names after ``WRITING`` and ``REPLACED``.
-        parent: folder of both.
+        letters: rest of both folders' names, after ``WRITING`` or ``REPLACED``.
+        parent: folder in which both folders are.
     """
     replaced, original = parent / (REPLACED + letters), parent / letters.rpartition("-")[0]
     if replaced.exists() and not original.exists():
@@ -181,41 +181,41 @@ def _remove_or_restore(letters: str, parent: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: Path, *, before: Before = "anything") -> Iterator[Path]:
-    """Yield a temporary path for new content of ``path``, which gets its name when the block succeeds.
+    """Yield a temporary path for new content, and rename it to ``path`` when the block succeeds.
 
-    The temporary name has the suffixes of ``path``, since some writers choose a format by them.
+    The temporary name has the suffixes of ``path``, since some writers choose a format by the suffix.
 
     Args:
         path: file to write.
-        before: what the new file may replace.
+        before: file that the new file may replace.
 
     Raises:
-        ConflictError: if something else than ``before`` is at ``path`` then.
+        ConflictError: if ``path`` is not ``before`` when the block ends.
         DiskError: if the disk refuses. ``path`` is unchanged then.
     """
-    with _aside(path, WRITING) as folder:
+    with _temporary_folder(path, WRITING) as folder:
         temporary = folder / path.name
         yield temporary
         sync_file(temporary)
         if before is None:
-            _put_where_nothing_is(temporary, path)
+            _rename_without_replacing(temporary, path)
         elif before in ("anything", identity(path)):
             temporary.replace(path)
         else:
-            raise changed_meanwhile(path)
+            raise concurrent_change(path)
 
 
-def _put_where_nothing_is(temporary: Path, path: Path) -> None:
-    """Give a file the name ``path``, unless another file has it."""
+def _rename_without_replacing(temporary: Path, path: Path) -> None:
+    """Rename a file to ``path``, or raise ConflictError if another file has that name."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
-        raise changed_meanwhile(path) from None
-    except OSError:  # a file system without links: an empty file takes the name first
+        raise concurrent_change(path) from None
+    except OSError:  # on a file system without links an empty file takes the name first
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
-            raise changed_meanwhile(path) from None
+            raise concurrent_change(path) from None
         try:
             temporary.replace(path)
         except OSError:
@@ -223,8 +223,8 @@ def _put_where_nothing_is(temporary: Path, path: Path) -> None:
             raise
 
 
-def changed_meanwhile(path: Path) -> ConflictError:
-    """Return the error about a file or folder that this process was to write and another has changed."""
+def concurrent_change(path: Path) -> ConflictError:
+    """Return the error about a file or folder that another process changed while this process prepared it."""
     return ConflictError(
         f"{path} was changed by another process meanwhile, and stays as it is. Only one process at a time may write "
         "it. Repeat the command, or choose another name."
@@ -245,37 +245,37 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` when the block succeeds.
 
     Raises:
-        ConflictError: if ``path`` exists and ``replace`` is false, or if another process changes it meanwhile.
+        ConflictError: if ``path`` exists and ``replace`` is false, or if another process changes it within the block.
         DiskError: if the disk refuses. ``path`` is unchanged then.
     """
     if not replace:
         refuse_existing(path)
     before = identity(path)
-    with _aside(path, f"{WRITING}{path.name}-") as folder:
+    with _temporary_folder(path, f"{WRITING}{path.name}-") as folder:
         yield folder
         for entry in folder.rglob("*"):
             sync_file(entry)
-        mask = os.umask(0o077)  # can only be read by setting it
+        mask = os.umask(0o077)  # the mask can only be read by setting it
         os.umask(mask)
-        folder.chmod(0o777 & ~mask)  # it was private to this user
-        _put_in_place(folder, path, before)
+        folder.chmod(0o777 & ~mask)  # the temporary folder was private to this user
+        _rename_folder(folder, path, before)
 
 
-def _put_in_place(folder: Path, path: Path, before: Identity | None) -> None:
-    """Rename a folder to ``path``, where the folder of identity ``before`` gives way, and no other."""
+def _rename_folder(folder: Path, path: Path, before: Identity | None) -> None:
+    """Rename a folder to ``path``. It replaces the folder of identity ``before``, and no other folder."""
     replaced = path.with_name(REPLACED + folder.name.removeprefix(WRITING))
     try:
         if before:
             path.rename(replaced)
         if identity(replaced) != before:
             raise FileExistsError
-        folder.rename(path)  # fails if a folder with files is there
+        folder.rename(path)  # fails if ``path`` is a folder with files
     except OSError as error:
         with contextlib.suppress(OSError):
             replaced.rename(path)
         if identity(path) == before:
             raise
-        raise changed_meanwhile(path) from error
+        raise concurrent_change(path) from error
     shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -294,7 +294,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a text file. A process that is killed meanwhile may leave a partial last line.
+    """Append a line to a text file. A process that is killed meanwhile may leave a partial last line.
 
     Raises:
         DiskError: if the disk refuses.

@@ -1,4 +1,4 @@
-"""Errors of the disk in words: those of the system, and those that libraries in other languages make of them."""
+"""Messages about disk errors, whether the system raises them or a library that is not written in Python."""
 
 import contextlib
 import errno
@@ -7,31 +7,31 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from nmt.errors import ConflictError, NmtError, file_for_folder
+from nmt.errors import ConflictError, NmtError, blocking_file_message
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 REFUSALS = (*NO_SPACE, errno.EROFS, errno.EFBIG, errno.EIO)
-"""Numbers of errors that a disk causes, not a program."""
+"""Error numbers of a disk or file system that cannot be written to."""
 
 
 class DiskError(NmtError):
-    """File that the disk refuses to write."""
+    """File that cannot be written to the disk."""
 
 
 @contextlib.contextmanager
 def disk_errors_in_words(path: Path) -> Iterator[None]:
-    """Turn a refusal of the disk within the block into a message about ``path``.
+    """Turn a disk error within the block into a message about ``path``.
 
     Raises:
-        DiskError: if the disk refuses.
-        ConflictError: if a file stands where the path needs a folder.
+        DiskError: if ``path`` cannot be written.
+        ConflictError: if a parent of ``path`` is a file.
     """
     try:
         yield
     except NmtError:
         raise
     except Exception as error:
-        if isinstance(error, FileExistsError | NotADirectoryError) and (needs_folder := file_for_folder(path)):
+        if isinstance(error, FileExistsError | NotADirectoryError) and (needs_folder := blocking_file_message(path)):
             raise ConflictError(needs_folder) from error
         reason = _reason(error)
         if reason is None:
@@ -45,7 +45,7 @@ def disk_errors_in_words(path: Path) -> Iterator[None]:
 def _reason(error: Exception) -> str | None:
     """Return why the disk refuses; None for an error of another kind.
 
-    safetensors and TensorFlow raise errors of their own, which hold the words of the system.
+    safetensors and TensorFlow raise errors of their own, which contain the system's message.
     """
     if isinstance(error, OSError):
         return error.strerror or str(error)
@@ -54,7 +54,7 @@ def _reason(error: Exception) -> str | None:
 
 
 def _space(path: Path, reason: str) -> str:
-    """Return the free space of a full disk in words."""
+    """Return a note on the free space if the disk is full, else ""."""
     if reason not in [os.strerror(number) for number in NO_SPACE]:
         return ""
     with contextlib.suppress(OSError):

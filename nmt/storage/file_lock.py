@@ -1,7 +1,7 @@
 """File lock: one writer at a time. The system releases the lock when the process ends, however it ends.
 
-The library filelock asks each system for its own kind of lock. Its file holds nothing that others may read: Windows
-denies them the locked bytes. So the name of the holder has a file of its own.
+The library filelock uses the kind of lock that the operating system has. Other processes cannot read the lock file
+itself, since Windows denies access to locked bytes. So a second file holds the name of the process with the lock.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def try_lock(path: Path) -> "BaseFileLock | None":
-    """Return the lock of the file at ``path``, which is created if need be; None if another process holds the lock.
+    """Create the file at ``path`` if need be, and return its lock; None if another process holds the lock.
 
-    The lock is held until its ``release``.
+    This process holds the lock until its ``release`` is called.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - takes 50 ms, and most commands lock nothing
 
@@ -35,22 +35,22 @@ def try_lock(path: Path) -> "BaseFileLock | None":
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
+def locked(path: Path, owner: str) -> Iterator[None]:
     """Hold the lock at ``path`` within the block.
 
     Args:
-        path: Lock file. A file beside it holds the name of the process that holds the lock.
-        what: Protected thing in messages, such as "Run 'base'".
+        path: lock file. A file beside it holds the name of the process with the lock.
+        owner: name in messages of the run or file that the lock protects, such as "Run 'base'".
 
     Raises:
         ConflictError: if another process holds the lock; names the process, its machine, and since when.
-        DiskError: if the disk refuses the lock file.
+        DiskError: if the lock file cannot be written.
     """
     with disk_errors_in_words(path):
         lock = try_lock(path)
     if lock is None:
         raise ConflictError(
-            f"{what} is in use by {_name(path) or 'another process'}. Only one process at a time may write to it. "
+            f"{owner} is in use by {_name(path) or 'another process'}. Only one process at a time may write to it. "
             "Wait until that process ends, or stop it."
         )
     try:
@@ -60,15 +60,15 @@ def locked(path: Path, what: str) -> Iterator[None]:
             _name_path(path).write_text(name, encoding="utf-8")  # replaces the name that a killed process has left
         yield
     finally:
-        with contextlib.suppress(OSError):  # the name of a process that holds nothing is passed over
+        with contextlib.suppress(OSError):  # a name that stays does no harm: ``holder`` also tries the lock
             _name_path(path).unlink()
         lock.release()
 
 
 def holder(path: Path) -> str | None:
-    """Return the process that holds the lock at ``path``, in words; None if no process does.
+    """Return a description of the process that holds the lock at ``path``; None if no process holds it.
 
-    The lock is tried only if a file names a process, so that a process that starts meanwhile finds it free.
+    The lock is tried only if a file names a process. So a process that starts meanwhile finds it free.
     """
     with contextlib.suppress(OSError):
         name = _name(path)
@@ -81,7 +81,7 @@ def _is_held(path: Path) -> bool:
     """Return whether another process, or another part of this one, holds the lock at ``path``."""
     try:
         lock = try_lock(path)
-    except PermissionError:  # the run of another user, which can be read
+    except PermissionError:  # the lock file of another user, which can only be read
         from filelock import lock_descriptor  # noqa: PLC0415
 
         with path.open("rb") as file:
@@ -97,7 +97,7 @@ def _name_path(path: Path) -> Path:
 
 
 def _name(path: Path) -> str:
-    """Return the name of the last process that locked ``path``; "" if that process has ended as it should."""
+    """Return the name of the last process that locked ``path``; "" if that process released the lock."""
     with contextlib.suppress(OSError):
         return _name_path(path).read_bytes()[:1000].decode(errors="replace").strip()
     return ""

@@ -1,4 +1,4 @@
-"""JSON files: bounded reader, atomic writer."""
+"""JSON files: a reader with limits on size and depth, and an atomic writer."""
 
 import json
 from collections.abc import Collection
@@ -10,14 +10,14 @@ from nmt.message import Argument, Part
 from nmt.storage.atomic import write_text
 
 MANIFEST = "manifest.json"
-"""File of every dataset."""
+"""Name of the manifest, which every dataset has."""
 MAX_DEPTH = 100
 """Deepest nesting of JSON values; files of nmt have fewer than ten levels."""
 MAX_JSON = 64 * 2**20  # bytes; enough for a tokenizer of four million words
 
 
-def restore(path: Path) -> tuple[Part, ...]:
-    """Return the remedy for a file that is missing or damaged. Files of a dataset can be made again."""
+def restore_remedy(path: Path) -> tuple[Part, ...]:
+    """Return the remedy for a missing or damaged file. Files of a dataset can be made again."""
     if path.name == MANIFEST or (path.parent / MANIFEST).exists():
         return ("Restore a copy, or prepare the corpus again with ", Argument("overwrite", True), ".")
     return ("Restore a copy.",)
@@ -32,11 +32,11 @@ def parse_json(text: str | bytes) -> Any:
     """Return the value of JSON text.
 
     Raises:
-        ValueError: if the text is not JSON, is nested too deeply, or has a number that JSON does not know, as NaN.
+        ValueError: if the text is not JSON, is nested too deeply, or has a number that JSON lacks, such as NaN.
     """
 
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number of JSON")
+        raise ValueError(f"{constant} is not a JSON number")
 
     try:
         value = json.loads(text, parse_constant=refuse)
@@ -47,31 +47,34 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def read_json(path: Path, what: str) -> Any:
+def read_json(path: Path, role: str) -> Any:
     """Return the JSON value of a file.
 
     Args:
-        path: File to read.
-        what: Role of the file in messages, such as "A tokenizer".
+        path: file to read.
+        role: role of the file in messages, such as "A tokenizer".
 
     Raises:
         NotFoundError: if the file does not exist.
-        DataError: if the file is not JSON, or longer than ``MAX_JSON``.
+        DataError: if the file is not JSON, or is longer than ``MAX_JSON``.
     """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
-            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. ", *restore(path))
+            raise DataError(f"{path} is too long. {role} has at most {MAX_JSON:,} bytes. ", *restore_remedy(path))
         return parse_json(content.decode("utf-8"))
     except FileNotFoundError:
-        raise NotFoundError(f"{what} is missing: {path} does not exist. ", *restore(path)) from None
+        raise NotFoundError(f"{role} is missing: {path} does not exist. ", *restore_remedy(path)) from None
     except ValueError as error:
-        raise DataError(f"{path} is damaged: {error}. {what} is JSON. ", *restore(path)) from error
+        raise DataError(f"{path} is damaged: {error}. {role} is JSON. ", *restore_remedy(path)) from error
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether values are nested deeper than ``MAX_DEPTH``. Python's parser allows a depth that repr does not."""
+    """Return whether values are nested deeper than ``MAX_DEPTH``.
+
+    Python's parser accepts values that are nested too deeply for repr.
+    """
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
@@ -87,9 +90,9 @@ def check_format(number: object, readable: Collection[object], file: str) -> Non
     """Refuse a file whose format this version does not know.
 
     Args:
-        number: Format number found in the file.
-        readable: Format numbers that this version reads.
-        file: Name of the file in the message.
+        number: format number of the file.
+        readable: format numbers that this version reads.
+        file: name of the file in the message.
 
     Raises:
         DataError: if ``number`` is not one of ``readable``.

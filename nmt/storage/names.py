@@ -1,4 +1,4 @@
-"""Names of runs, datasets and files: validity, suggestions, search."""
+"""Names of runs, datasets and files: which names are valid, suggestions of similar names, search for a file."""
 
 import difflib
 import os
@@ -16,7 +16,7 @@ def check_name(name: str, kind: str) -> str:
     """Return ``name`` if it can name a folder on every system.
 
     Raises:
-        NmtError: if it could leave its parent folder, or needs quotes in a shell.
+        NmtError: if the name could lead out of its parent folder, or needs quotes in a shell.
     """
     if NAME.fullmatch(name) is None:
         raise NmtError(
@@ -27,7 +27,7 @@ def check_name(name: str, kind: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" for the known word most similar to ``word``, or "" without a similar one."""
+    """Return " (did you mean 'x'?)" for the known word most similar to ``word``, or "" if none is similar."""
     if len(word) > MAX_COMPARED:
         return ""
     candidates = [candidate for candidate in known if len(candidate) <= MAX_COMPARED]
@@ -35,17 +35,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {similar[0]!r}?)" if similar else ""
 
 
-def find_file(name: str, folders: Iterable[Path], what: str, suffixes: tuple[str, ...] = ("",)) -> Path:
-    """Return the path ``name``, else, for a name without a folder, the first file of that name in ``folders``.
+def find_file(name: str, folders: Iterable[Path], role: str, suffixes: tuple[str, ...] = ("",)) -> Path:
+    """Return the file ``name``. If there is none, a bare name is looked for in ``folders``.
 
     Args:
-        name: Path or bare file name. A leading ~ is expanded.
-        folders: Folders to search, in order.
-        what: Role of the file in messages, such as "configuration".
-        suffixes: Endings of the file names that an error may suggest.
+        name: path or bare file name. A leading ~ is expanded.
+        folders: folders to search, in order.
+        role: role of the file in messages, such as "configuration".
+        suffixes: suffixes of the file names that an error may suggest.
 
     Raises:
-        NotFoundError: if the file is in none of these places; names them.
+        NotFoundError: if the file is in none of these folders; lists the paths that were tried.
     """
     try:
         path = Path(name).expanduser()
@@ -61,6 +61,6 @@ def find_file(name: str, folders: Iterable[Path], what: str, suffixes: tuple[str
     files = (file for candidate in candidates if candidate.parent.is_dir() for file in candidate.parent.iterdir())
     existing = {file.name for file in files if file.name.endswith(suffixes)}
     raise NotFoundError(
-        f"There is no {what} {name!r}{did_you_mean(path.name, sorted(existing))}; looked for: {searched}. Check the "
+        f"There is no {role} {name!r}{did_you_mean(path.name, sorted(existing))}; looked for: {searched}. Check the "
         "name, or give the full path."
     )

@@ -1,8 +1,8 @@
-"""Files that a user names as outputs: created, but never written over a file that is not meant.
+"""Output files that a user names. They never overwrite another file by mistake.
 
-All commands write them by the same rule. A file that exists stays, unless it is an earlier output of the same kind or
-the user has asked to replace it. A file that the command reads is no output in any case. Both are checked before the
-work begins, and again when the file gets its name.
+All commands write them by the same rule. An existing file stays, unless it is an earlier output of the same kind or the
+user has asked to replace it. A file that the command reads is never replaced. Both are checked before the work begins,
+and again when the file gets its name.
 """
 
 import contextlib
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nmt.errors import ConflictError
-from nmt.storage.atomic import atomic_file, changed_meanwhile, identity, refuse_existing
+from nmt.storage.atomic import atomic_file, concurrent_change, identity, refuse_existing
 
 
 class OutputFile:
-    """A file that a user has named, to be written when the work is done."""
+    """Output file that a user has named. It is written when the work is done."""
 
     def __init__(
         self, path: Path, *, inputs: Iterable[Path] = (), kind: str = "",
@@ -24,7 +24,7 @@ class OutputFile:
 
         Args:
             path: file to write.
-            inputs: files that the command reads or writes besides.
+            inputs: other files that the command reads or writes.
             kind: kind of output in messages, such as "report"; with ``is_earlier``.
             is_earlier: returns whether an existing file is an earlier output of that kind, which may be replaced.
             overwrite: whether the user has asked to replace any file.
@@ -41,37 +41,37 @@ class OutputFile:
             refuse_existing(path)
         elif not path.is_file() or not is_earlier(path):
             raise ConflictError(
-                f"{path} exists and is no {kind} of nmt. A {kind} replaces an earlier {kind} alone. Choose another "
+                f"{path} exists and is not a {kind} of nmt. A {kind} replaces only an earlier {kind}. Choose another "
                 "file, or remove this one."
             )
 
     def check_unchanged(self) -> None:
         """Raise ConflictError if another process has written the file since the work began."""
         if identity(self.path) != self._before:
-            raise changed_meanwhile(self.path)
+            raise concurrent_change(self.path)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Path]:
-        """Yield a temporary path for the content; raises as ``atomic_file`` if the file has changed meanwhile."""
+    def temporary_file(self) -> Iterator[Path]:
+        """Yield a temporary path for the content, which becomes the output file. Raises as for ``atomic_file``."""
         with atomic_file(self.path, before=self._before) as temporary:
             yield temporary
 
     def write(self, content: bytes) -> None:
-        """Write the content; raises as ``writing``."""
-        with self.writing() as temporary:
+        """Write the content. Raises as for ``atomic_file``."""
+        with self.temporary_file() as temporary:
             temporary.write_bytes(content)
 
 
 def refuse_inputs(output: Path, inputs: Iterable[Path]) -> None:
-    """Refuse an output file or folder that is, or holds, a file that the command reads.
+    """Refuse an output file that the command also reads, and an output folder that contains such a file.
 
     Raises:
-        ConflictError: naming the first such file.
+        ConflictError: if an input would be overwritten; names the first one.
     """
-    place = output.resolve()
+    resolved = output.resolve()
     for path in inputs:
-        if path.resolve().is_relative_to(place):
+        if path.resolve().is_relative_to(resolved):
             raise ConflictError(
-                f"{output} would be written over {path}, which the same command names too. A command never replaces "
-                "what it reads. Choose another name."
+                f"{output} would overwrite {path}, which the same command reads. A command never replaces its own "
+                "input. Choose another name."
             )

@@ -11,7 +11,7 @@ from nmt.config.data import DataConfig, check_corpus_name
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
-from nmt.storage.json_file import check_format, read_json, restore
+from nmt.storage.json_file import check_format, read_json, restore_remedy
 from nmt.tokenizers.base import TOKENIZER_FORMAT, WITH_TAGS, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -57,7 +57,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
     try:
         stored = _FILE.validate_python(values)
     except ValidationError as error:
-        raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. ", *restore(path)) from None
+        raise DataError(
+            f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. ", *restore_remedy(path)
+        ) from None
     loaded = _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)
     loaded.tags = stored.tags
     return loaded

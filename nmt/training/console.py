@@ -22,7 +22,7 @@ from nmt.training.optimization.totals import TokenTotals
 
 REFRESH_SECONDS = 0.5
 READINGS = 20
-"""Readings behind the figures: those of ten seconds."""
+"""Number of readings from which the shown speed is computed; they span ten seconds."""
 ONE_LINE = 100  # characters of a sample that fit on one line
 LINE = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
 
@@ -126,7 +126,7 @@ class Console(Listener):
             self.bar = None
 
     def _begin(self, doing: str, total: int | None) -> None:
-        """Show another bar on a terminal: that of steps, or of batches of a validation."""
+        """Show a new bar on a terminal, for the steps of an epoch or for the batches of a validation."""
         self.close()
         if self.on_terminal:
             self.bar = tqdm(

@@ -28,7 +28,7 @@ class ValidationEvent(NamedTuple):
     best: bool
     """Whether it is the best validation so far."""
     beats_guessing: bool = True
-    """Whether its loss is below that of guesses by how often each token occurs."""
+    """Whether the loss is below the loss of a model that only knows the token frequencies."""
 
     @property
     def records(self) -> list[Metrics]:

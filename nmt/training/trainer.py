@@ -181,7 +181,7 @@ class Trainer:
             The seconds of each batch.
         """
         seconds, before = [], self.update.state()
-        stop = self.group.together(stop, StopRequested)
+        stop = self.group.check_on_all_hosts(stop, StopRequested)
         with self.group.exchanging():
             try:
                 for compute in self._computations(training, validation):
@@ -228,7 +228,7 @@ class Trainer:
                 store(self.plan, self.dataset)
                 if not self.plan.resumes:
                     self._lock()
-            self._check = self.group.together(stop, StopRequested)
+            self._check = self.group.check_on_all_hosts(stop, StopRequested)
             self._listeners = [self.saver.metrics_file, *listeners, *recorder]
             with self.saver:
                 self._train()

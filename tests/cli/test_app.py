@@ -24,7 +24,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
-    """The wheel contains the configurations and py.typed; the checkout is not needed."""
+    """The wheel contains the configurations and py.typed, so the commands need no checkout."""
     wheels = tmp_path / "wheels"
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
@@ -197,7 +197,7 @@ FILES = "data/english-german-both/test."
     "report --no-scores --no-attention", pytest.param("average --last 2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_process_prints_what_these_tests_read(command: str, project: Path, tmp_path: Path) -> None:
-    """Each command but those of other tests: prepare, train, plot, export, serve and bench in their folders."""
+    """Run every command except prepare, train, plot, export, serve and bench, which have tests of their own."""
     again = Path(shutil.copytree(project, tmp_path / "again"))
     here = run_nmt(*command.split(), cwd=project)
     process = nmt_process(*command.split(), cwd=again, code=here.code)

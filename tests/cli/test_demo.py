@@ -1,4 +1,4 @@
-"""``nmt demo --lesson``: corpus, dataset, run, the two sentences by epoch and the curves, in one command."""
+"""``nmt demo --lesson`` makes corpus, dataset, run, translations of two sentences by epoch, and curves."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``nmt evaluate`` as a user types it."""
+"""``nmt evaluate`` on the command line: scores, comparisons and files of translations."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Help pages: complete, with examples that work, readable at 80 columns."""
+"""Help pages are complete, have examples that work, and can be read at 80 columns."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ PAGES = ["", *NAMES, *FIGURES]
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function from a command and a number of columns to its help page."""
+    """Return a function from a command and a number of columns to the command's help page."""
 
     def read(command: str, columns: int = 80) -> str:
         monkeypatch.setenv("COLUMNS", str(columns))

@@ -1,4 +1,4 @@
-"""Ctrl-C and standard output that takes nothing, in processes of their own: one line, nothing lost, no traceback."""
+"""Commands that are stopped by Ctrl-C or cannot write standard output print one line, and lose no file."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ sys.argv = ["nmt", *arguments]
 from nmt.__main__ import main
 main()
 """
-"""Runs a command that says when it enters a function; a download of the corpus "slow" comes from a given address."""
+"""Program that runs a command and prints when it enters a function. The corpus "slow" has the given address."""
 ENTERED = "AT WORK\n"
 SEARCH = "nmt.decoding.tensorflow_engine:TensorFlowEngine.search_batch"
 WORK = {
@@ -64,12 +64,12 @@ WORK = {
     "bench --generated": "nmt.training.optimization.update:Update.take",
     "fetch slow": "nmt.data.sources.public:_download",
 }
-"""Function that a command calls at its work, which then takes a while."""
+"""Function that each command calls at its main work, which then takes a while."""
 
 
 @pytest.fixture
 def silent_server() -> Iterator[str]:
-    """Address of a file of a server that takes requests and answers none."""
+    """Yield the address of a file on a server that accepts requests and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/slow.pkl"
 
@@ -79,7 +79,7 @@ def silent_server() -> Iterator[str]:
 def test_one_line_says_what_was_interrupted(
     command: str, moment: str, project: Path, silent_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the program loads what it needs, and while it works."""
+    """The command is interrupted while its modules load, and while it works."""
     monkeypatch.setenv("no_proxy", "*")
     write_tsv(project / "many.tsv", ((f"im {number} tired", f"ich bin {number} mude") for number in range(100_000)))
     (project / "mono.txt").write_text("im one two three\n" * 100_000)

@@ -99,7 +99,7 @@ $ nmt serve base base --port 0  => Two models translate en to de
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
 $ nmt serve --host 'no address'  => --host is 'no address', which is not an address of this machine
-$ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
+$ nmt serve --glossary terms.tsv  => --glossary needs NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin is 'example.org'. An origin is
 $ nmt serve --trust-proxy proxy  => --trust-proxy is 'proxy', which is not an address
 $ echo '# none yet' > keys.txt
@@ -391,7 +391,7 @@ $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 $ nmt plot loss  => No such command 'loss'. Did you mean 'losses'
 $ echo mine > mine.png
-$ nmt plot losses --output mine.png  => mine.png exists and is no figure of nmt
+$ nmt plot losses --output mine.png  => mine.png exists and is not a figure of nmt
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
 $ nmt plot bleu  => Run 'base' has no BLEU to draw
 $ rm checkpoints/base/metrics.jsonl
@@ -453,13 +453,13 @@ $ mkdir model && echo '{"model_type": "m2m_100"}' > model/config.json
 $ nmt import model  => model/config.json has model_type: m2m_100
 
 # --- nmt tokens ------------------------------------------------------------------------------------------------------
-$ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers come from a run or from a dataset
+$ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers belong to a run or to a dataset
 
 # --- nmt samples, nmt average ----------------------------------------------------------------------------------------
 $ sed -i /samples/d checkpoints/base/metrics.jsonl
 $ nmt samples  => Run 'base' has no sample translations
 $ nmt average  => received neither
-$ nmt average --last 2 --epochs 1,2  => Epochs come from --last N or --epochs 12-16,20
+$ nmt average --last 2 --epochs 1,2  => Choose epochs with --last N or --epochs 12-16,20
 $ nmt average --epochs 2  => received --epochs 2
 $ nmt average --epochs 1-4  => Run 'base' does not have the weights of epochs 1-4
 $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
@@ -483,7 +483,7 @@ $ echo 'im one' > mono.en
 $ nmt synthesize mono.en --name bt --export fast  => Run 'base' has no export 'fast'
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 1}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
-$ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with differences: input; run None before
+$ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with other settings: input
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 2}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
 $ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 2
@@ -498,13 +498,13 @@ $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weig
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
 $ nmt translate --input data  => data cannot be read: Is a directory
-$ nmt translate --input in.txt 'im thirsty'  => Sentences come as arguments or from --input
+$ nmt translate --input in.txt 'im thirsty'  => Sentences are either arguments or lines of --input
 $ nmt translate --input page.html  => Give --output FILE.html for its translation
-$ nmt translate --input in.txt --output out.txt  => --output takes the document of --input
-$ nmt translate --output out.html 'im thirsty'  => --output takes the document of --input
+$ nmt translate --input in.txt --output out.txt  => --output is for a document of --input
+$ nmt translate --output out.html 'im thirsty'  => --output is for a document of --input
 $ printf '<p>im thirsty' > page.html
-$ nmt translate --input page.html --output page.html  => A command never replaces what it reads
-$ nmt translate --input page.html --output page.txt  => the document page.html stays what it is
+$ nmt translate --input page.html --output page.html  => A command never replaces its own input
+$ nmt translate --input page.html --output page.txt  => the document page.html keeps its format
 $ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
 $ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
 $ printf '\377' > latin.srt
@@ -521,14 +521,14 @@ $ nmt translate --alignment 'im thirsty'  => Did you mean --json?
 $ nmt evaluate --set decoding.top_k=2  => is for sampling, and this command searches
 $ nmt translate --sample --set decoding.top_p=1.5 'im thirsty'  => decoding.top_p must be less than or equal to 1
 $ nmt translate --set decoding.top_p=0.5 'im thirsty'  => --set decoding.top_p is for sampling
-$ nmt translate --sample --beam 2 'im thirsty'  => Words are drawn or searched for
+$ nmt translate --sample --beam 2 'im thirsty'  => --sample draws words instead of searching
 $ nmt translate --beam 1 --set decoding.length_penalty=1 'im thirsty'
 => --set decoding.length_penalty needs beam search
-$ nmt translate --score --beam 2 'im thirsty'  => --score reads translations and searches for none
+$ nmt translate --score --beam 2 'im thirsty'  => --score scores given translations without a search
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
-$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => begins translations itself; received --prefix
-$ nmt translate --glossary terms.tsv --sample 'im thirsty'  => received --sample and --glossary
+$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => chooses prefixes itself; received --prefix
+$ nmt translate --glossary terms.tsv --sample 'im thirsty'  => draws words instead of searching; received --glossary
 $ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 repeats the term 'thirsty' of line 1
 $ printf 'thirsty durstig\n' > terms.tsv
@@ -542,7 +542,7 @@ $ nmt translate --run learned 'im one two three four five six seven'  => Too lon
 $ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
 $ nmt translate --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors is damaged
 $ printf x | dd of=checkpoints/base/weights/epoch-0002.safetensors bs=1 seek=20000 conv=notrunc status=none
-$ nmt translate --epoch 2 'im thirsty'  => its SHA-256 is not the one noted when it was saved
+$ nmt translate --epoch 2 'im thirsty'  => its content does not match its stored SHA-256
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors does not hold
 $ sed -i 's/decoder_layers: 1/decoder_layers: 2/' checkpoints/base/config.yaml
@@ -580,10 +580,10 @@ $ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrat
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
 $ echo eins > few.de
 $ nmt evaluate --output few.de  => few.de exists already. It is never overwritten
-$ nmt evaluate --reference few.de --source few.de --output few.de  => A command never replaces what it reads
+$ nmt evaluate --reference few.de --source few.de --output few.de  => A command never replaces its own input
 $ nmt evaluate --output a.html --report a.html  => --output and --report are both a.html
 $ echo mine > mine.html
-$ nmt evaluate --report mine.html  => mine.html exists and is no report of nmt
+$ nmt evaluate --report mine.html  => mine.html exists and is not a report of nmt
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam 4 has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone
@@ -603,7 +603,7 @@ $ nmt evaluate  => data/english-german-both is not the dataset that run 'base'
 $ nmt report --no-attention --sentence 'im thirsty'  => --sentence 'im thirsty' has no effect with --no-attention
 $ nmt report --output report.pdf  => The report cannot be written to 'report.pdf'
 $ echo mine > mine.html
-$ nmt report --output mine.html --no-scores --no-attention  => mine.html exists and is no report of nmt
+$ nmt report --output mine.html --no-scores --no-attention  => mine.html exists and is not a report of nmt
 $ nmt report --no-scores --sentence '...'  => Sentence '...' has no words after the normalization of run base
 
 # --- nmt fetch -------------------------------------------------------------------------------------------------------
@@ -617,7 +617,7 @@ $ rm -r data; touch data
 $ nmt fetch english-german-both  => data is a file, and has to be a folder
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
-$ nmt bench --generated --dataset english-german-both  => Sentences are generated or those of a dataset
+$ nmt bench --generated --dataset english-german-both  => Sentences are either generated or taken from a dataset
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
 => This model reads at most 20 tokens
 """
@@ -663,7 +663,7 @@ SECTIONS = read_table(TABLE)
 
 
 def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
-    """Hold a lock as another process does, which has written its name beside it."""
+    """Hold a lock as another process does, and write the name of its holder beside it."""
     path, _, holder = path_and_holder.partition(" ")
     Path(f"{path}.holder").write_text(holder)
     lock = FileLock(path)
@@ -677,7 +677,7 @@ def exhausted() -> Exception:
 
 
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
-    """Take a step of a row."""
+    """Execute a step of a row."""
     if step.startswith("& variable "):
         patch.setenv(*step.removeprefix("& variable ").split(" ", 1))
     elif step.startswith("& listen "):
@@ -696,7 +696,7 @@ def take(step: str, patch: pytest.MonkeyPatch) -> None:
 
 
 def run(command: str) -> Outcome:
-    """Run a command line, what a shell pipes into it included."""
+    """Run a command line. A shell runs the part before a pipe."""
     before, _, after = command.rpartition("| ")
     piped = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
     outcome = run_nmt(*shlex.split(after)[1:], stdin=piped)
@@ -704,7 +704,7 @@ def run(command: str) -> Outcome:
 
 
 def as_printed(text: str) -> str:
-    """Return a message with the paths and addresses of this machine replaced by those of the table."""
+    """Return a message with paths and addresses that are the same on every machine."""
     return re.sub(r"http://127\.0\.0\.1:\d+", "https://example.org", text.replace(str(ROOT), "/opt")).rstrip()
 
 
@@ -720,7 +720,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def transcript(row: Row, message: str) -> str:
-    """Return the lines typed and the message, wrapped."""
+    """Return the commands of a row and the message, in wrapped lines."""
     typed = [step if step.startswith("&") else f"$ {step.removeprefix('$ ')}" for step in [*row.steps, row.command]]
     wrapped = [textwrap.fill(line, 120, subsequent_indent="     ", break_long_words=False, break_on_hyphens=False)
                for line in message.splitlines()]  # fmt: skip

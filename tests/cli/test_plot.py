@@ -28,7 +28,7 @@ TOKENS = ["im", "one", "two", "three", "</s>"]
 
 @pytest.fixture(scope="module")
 def runs(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with "base", "deep" of two layers, and "recurrent"."""
+    """Return a project with the runs "base", "deep" (two layers) and "recurrent"."""
     folder = Path(shutil.copytree(trained_project, tmp_path_factory.mktemp("plot") / "project"))
     (folder / "configs" / "recurrent.yaml").write_text(RECURRENT)
     with pytest.MonkeyPatch.context() as patch:
@@ -72,7 +72,7 @@ def draw(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
 
 
 def matrices(figure: Figure) -> list[np.ndarray]:
-    """Return the weights drawn, [T, S] each, with NaN where a cell is blank."""
+    """Return the drawn matrices of attention weights [T, S], with NaN in blank cells."""
     images = [axes.get_images()[0].get_array() for axes in figure.axes if axes.get_images()]
     return [np.ma.filled(image, np.nan) for image in images]  # type: ignore[no-untyped-call]
 

@@ -1,4 +1,4 @@
-"""Remedies of messages.txt work: the command that follows one is not refused for the same reason.
+"""Remedies of messages.txt work: a command that follows a remedy is not refused for the same reason.
 
 A row names a message by its key phrase in test_messages.py, whose steps lead to it, and then the commands that follow
 the remedy. Words that the remedy adds stand in the message, but for names and values that the user chooses, in braces.
@@ -85,7 +85,7 @@ model holds no exported model => nmt export --run {base} --to ctranslate2 --outp
 received --epoch 2 => nmt export --run base --epoch 2 --to ctranslate2 --overwrite; nmt translate --export ctranslate2-float32 --epoch 2 'im thirsty'
 exports/ctranslate2-float32 exists already => nmt export --to ctranslate2 --overwrite
 data/bt.jsonl.gz exists already => nmt synthesize mono.en --name bt --export {none} --overwrite
-was begun with differences => nmt synthesize mono.en --name bt --export none --overwrite
+was begun with other settings => nmt synthesize mono.en --name bt --export none --overwrite
 --n-best 2 needs a beam => nmt translate --n-best 2 --beam 2 'im thirsty'
 decoding.top_p is for sampling => nmt translate --sample --set decoding.top_p=0.5 'im thirsty'
 Too long: => nmt translate --run learned --skip-too-long 'im one two three four five six seven'
@@ -99,7 +99,7 @@ a file, and has to be a folder => rm data; nmt info
 """
 
 CHOSEN = ("--set", "--name", "--run", "--config", "--export", "--last", "--tolerance")
-"""Options that a message need not name, since they stand before what it names or the user chooses."""
+"""Options that a message need not name, because the user chooses them or they precede the named option."""
 
 
 def read_remedies() -> list[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""``nmt samples`` shows translations of sample sentences during training, from the metrics file alone."""
+"""``nmt samples`` shows how translations of sample sentences changed in training. It reads only the metrics file."""
 
 from pathlib import Path
 

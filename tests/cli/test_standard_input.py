@@ -1,4 +1,4 @@
-"""Standard input: what has arrived is answered while the pipe stays open, and what is there at once is one part."""
+"""Standard input: lines are translated as they arrive while the pipe stays open; lines that are there form one part."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_a_line_is_answered_while_the_pipe_is_open(command: str, trained_project
 
 
 def arriving(blocks: Iterable[bytes | float]) -> list[list[str]]:
-    """Return the parts in which blocks arrive that are written to a pipe; a number is a pause in seconds."""
+    """Write blocks of bytes to a pipe and return the parts in which they are read. A number is a pause in seconds."""
     reading, writing = os.pipe()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""Text files: every option that reads one reads it gzipped, and a file of text named .gz is written gzipped."""
+"""Every option that reads a text file also reads it gzipped, and text files named .gz are written gzipped."""
 
 import gzip
 import os
@@ -30,7 +30,7 @@ OTHERS = {
 
 
 def files_of(command: Any, name: str) -> set[str]:
-    """Return the options and arguments of a program that take a file, as "prepare FILE"."""
+    """Return the options and arguments of a program that take a file, such as "prepare FILE"."""
     if hasattr(command, "commands"):
         return {file for key, each in command.commands.items() for file in files_of(each, f"{name} {key}".strip())}
     parameters = command.get_params(command.make_context(name, [], resilient_parsing=True))

@@ -45,7 +45,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def base(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> Tokenizer:
-    """Return the source tokenizer of run "base"; the test runs in its project."""
+    """Return the source tokenizer of run "base". The test runs in the project of that run."""
     monkeypatch.chdir(trained_project)
     return load_tokenizer(find_run("base").tokenizer_path("source"))
 

@@ -1,4 +1,4 @@
-"""Exchanges of hosts, as far as a single process can test them."""
+"""Exchanges between hosts, as far as a single process can test them."""
 
 import numpy as np
 import pytest
@@ -39,6 +39,6 @@ def test_a_process_that_is_alone_opens_no_port_and_exchanges_nothing(monkeypatch
     assert group.total(gradients, sums) == (gradients, sums)
 
     def check() -> None:
-        """Never stops."""
+        """Do not stop."""
 
-    assert group.together(check, KeyError) is check
+    assert group.check_on_all_hosts(check, KeyError) is check

@@ -1,4 +1,4 @@
-"""Who trains together, by TF_CONFIG and SLURM; who is missing is named, and nobody waits for ever."""
+"""Hosts are found by TF_CONFIG and SLURM. A missing host is named, and no host waits for ever."""
 
 import contextlib
 import json
@@ -63,7 +63,7 @@ def test_a_process_may_be_alone(environ: dict[str, str], monkeypatch: pytest.Mon
 
 
 def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SLURM numbers gpu9 before gpu10, TensorFlow's resolver sorts by letters: a rank goes by the address."""
+    """SLURM numbers gpu9 before gpu10, and TensorFlow's resolver sorts by letters. The address decides the rank."""
     expected = [f"{node}:{PORT}" for node in ("cpu1", "gpu10", "gpu11", "gpu9")]
     for process, node in enumerate(["gpu9", "gpu10", "gpu11", "cpu1"]):
         hosts = hosts_of(monkeypatch, SLURM | {"SLURM_PROCID": str(process), "SLURMD_NODENAME": node})
@@ -91,7 +91,7 @@ def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPa
         ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}})}, "task is missing"),
         ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}, "task": [1]})}, "task is [1]"),
         ({"TF_CONFIG": "[" * 100_000}, "nested too deeply"),
-        ({"TF_CONFIG": '{"cluster": NaN}'}, "NaN is no number of JSON"),
+        ({"TF_CONFIG": '{"cluster": NaN}'}, "NaN is not a JSON number"),
         (tf_config({"worker": ADDRESSES}, "worker", "x"), "TF_CONFIG is not a cluster"),
         (tf_config({"worker": ADDRESSES}, "chief", 0), "index 0 of type 'chief', of which its cluster has 0"),
         (tf_config({"worker": ["a:1", "a"]}), "has the address 'a'"),
@@ -101,7 +101,7 @@ def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPa
         (SLURM | {"SLURM_STEP_NUM_TASKS": "four"}, "The variables of SLURM name no hosts"),
         (SLURM | {"SLURM_STEP_NODELIST": ""}, "The variables of SLURM name no hosts"),
         (SLURM | {"SLURM_STEP_TASKS_PER_NODE": "1"}, "The variables of SLURM name no hosts"),
-        (SLURM | {"SLURMD_NODENAME": "elsewhere"}, f"and this one is elsewhere:{PORT}"),
+        (SLURM | {"SLURMD_NODENAME": "elsewhere"}, f"but the address of this task is elsewhere:{PORT}"),
         ({key: value for key, value in SLURM.items() if key != "SLURM_PROCID"}, "SLURM_PROCID not found"),
     ],
     ids=str,
@@ -119,13 +119,13 @@ THREADS = ThreadPoolExecutor()
 
 
 def waiting(addresses: list[str], rank: int, seconds: float = 20) -> tuple[Future[None], list[str]]:
-    """Return the end of a host that waits in a thread, and what it reports."""
+    """Start a host that waits in a thread. Return its future and the list of its reports."""
     reports: list[str] = []
     return THREADS.submit(wait_for_all, Hosts(addresses, rank), reports.append, seconds), reports
 
 
 def test_all_wait_for_all() -> None:
-    """Each stays as long as it has not seen all; as TensorFlow does, it answers at its port afterwards."""
+    """A host waits until it has reached all hosts. Afterwards it answers at its port, as TensorFlow does."""
     addresses = free_addresses(3)
     with contextlib.ExitStack() as servers:
         hosts = {}

@@ -215,7 +215,7 @@ def test_hosts_that_differ_are_refused_before_anything_is_written(
 
 @pytest.mark.slow
 def test_hosts_besides_the_chief_need_the_dataset_alone(prepared: Path, alone: Alone, tmp_path: Path) -> None:
-    """They train without the configuration file, resume without the run's folder, and raise the chief's errors."""
+    """Other hosts train without the configuration file, resume without the run, and raise the chief's errors."""
     (tmp_path / "data").symlink_to(prepared / "data")
 
     def start_both(*arguments: str) -> list[subprocess.Popen[str]]:
@@ -235,7 +235,7 @@ def test_hosts_besides_the_chief_need_the_dataset_alone(prepared: Path, alone: A
 
 @pytest.mark.slow
 def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
-    """It answers TensorFlow's heartbeats, so only the time for which it keeps the others waiting reveals it."""
+    """A stalled host answers TensorFlow's heartbeats. Only the waiting time of the other hosts reveals it."""
     addresses, settings = free_addresses(2), ["--run", "hanging", "--config", "transformer.yaml"]
     stuck = start(prepared, *settings, code=IMPATIENT + STUCK, **told(addresses, 1))
     try:
@@ -253,7 +253,7 @@ def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_the_wait_for_a_host_that_never_joins_ends(prepared: Path, number: int) -> None:
-    """Another program listens at its port. Ctrl-C ends the wait before its limit."""
+    """A program that is no host listens at the port of a host. Ctrl-C ends the wait before its limit."""
     addresses = free_addresses(2)
     seconds = 3 if number == signal.SIGKILL else 1000
     code = f"import nmt.cluster.group as group; group.JOIN_SECONDS = {seconds}; {MAIN}"
@@ -267,6 +267,6 @@ def test_the_wait_for_a_host_that_never_joins_ends(prepared: Path, number: int) 
             process.send_signal(number)
         _, errors = process.communicate(timeout=LEAVE_SECONDS)
     assert process.returncode == -number, errors
-    words = "nmt: Host 0 has reached all others, and TensorFlow has not joined them within 3 s."
+    words = "nmt: Host 0 has reached all other hosts, but TensorFlow has not joined them within 3 s."
     assert (words in errors) == (number == signal.SIGKILL)
     assert "Traceback" not in errors

@@ -1,4 +1,4 @@
-"""The summation tree: the same additions in the same order, however many hosts share them."""
+"""The summation tree gives the same additions in the same order, whatever the number of hosts."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def tree(node: list[str]) -> str:
 
 
 class Term(str):
-    """Text that records its additions; an empty text is zero."""
+    """Text that records additions. The empty text is zero."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class Term(str):
 
 
 def summed(share: range, present: int) -> Term:
-    """Return the sum of a share as a host adds it in a step with fewer micro-batches."""
+    """Return the sum of a share, added as a host adds it in a step with fewer micro-batches."""
     held = [Term("")] * slots(len(share))
     for addition in additions(share):
         if addition.micro_batch < present:

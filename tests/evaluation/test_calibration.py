@@ -84,12 +84,12 @@ def test_a_calibration_of_other_weights_and_a_damaged_one_are_refused(tmp_path: 
         read_calibration(run, 3)
     run.confidence_path.write_text(json.dumps(values))
     assert read_calibration(run, 3) == read_calibration(run)
-    with pytest.raises(ConflictError, match="is of epoch 3; received epoch average"):
+    with pytest.raises(ConflictError, match="was fitted to epoch 3; received epoch average"):
         read_calibration(run, "average")
     assert read_calibration(run, 3, "a1") == read_calibration(run)  # format 1 does not say its weights
     run.confidence_path.write_text(json.dumps(values | {"format": 2, "weights": "a1"}))
     assert read_calibration(run, 3, "a1").weights == "a1"
-    with pytest.raises(ConflictError, match="fitted to other weights of epoch 3"):
+    with pytest.raises(ConflictError, match="fitted to other weights: the SHA-256 of epoch 3"):
         read_calibration(run, 3, "b2")
     for changed in ({"format": 3}, {"word": "x"}, {"more": 1}):
         run.confidence_path.write_text(json.dumps(values | changed))

@@ -19,5 +19,5 @@ def test_runs_are_scored_on_the_test_split_that_they_left_out(folder: Path) -> N
     test_set = read_test_split({"a": first.manifest, "b": same.manifest})
     assert test_set.sources == first.text("test", "source").read_text().splitlines()
     assert test_set.references == [first.text("test", "target").read_text().splitlines()]
-    with pytest.raises(ConflictError, match="test split of 'b'"):
+    with pytest.raises(ConflictError, match="test splits of 'b'"):
         read_test_split({"a": first.manifest, "b": different.manifest})

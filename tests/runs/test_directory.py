@@ -1,4 +1,4 @@
-"""A run directory: the metrics file survives interruptions, the best epoch is found, runs are found by name."""
+"""Run directories: the metrics file survives interruptions, and the best epoch and runs by name are found."""
 
 import json
 import os
@@ -34,7 +34,7 @@ SAMPLES = st.builds(SampleMetrics, epoch=COUNTS, step=COUNTS, samples=st.lists(S
 
 @pytest.fixture
 def run(folder: Path) -> Run:
-    """A run that has not begun."""
+    """Return a run before its first step."""
     return create_run("first", Config(), [])
 
 

@@ -1,4 +1,4 @@
-"""Several epochs as a person writes them, and what is said where they are not there."""
+"""Lists and ranges of epochs as a user writes them, and the messages about epochs without weights."""
 
 import pytest
 from hypothesis import given

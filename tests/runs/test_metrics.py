@@ -1,4 +1,4 @@
-"""How metrics are shown: by name, format and unit of their measure."""
+"""Metrics are shown with the name, format and unit of their measure."""
 
 from typing import Annotated
 

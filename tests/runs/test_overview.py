@@ -1,4 +1,4 @@
-"""The overview of runs: states, scores, times, sizes, differences; damage hides nothing else."""
+"""The overview of runs shows states, scores, times, sizes and differences. Damaged files hide only their own values."""
 
 import json
 import multiprocessing
@@ -14,14 +14,14 @@ from conftest import an_epoch, nmt
 from nmt.config.schema import Config
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import StepMetrics
-from nmt.runs.overview import Overview, differences, in_order, overview, run_folders
+from nmt.runs.overview import Overview, differences, overview, run_folders, sort_overviews
 from nmt.storage.arrays import write_arrays
 from nmt.storage.file_lock import holder, locked
 
 
 @pytest.fixture
 def here(trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project whose runs are like "base" in all but configuration and metrics."""
+    """Return a project with runs that differ from "base" in configuration and metrics."""
     monkeypatch.chdir(tmp_path)
     return trained_project / "checkpoints" / "base"
 
@@ -31,7 +31,7 @@ def look(run: Run) -> Overview:
 
 
 def make(base: Path, name: str, accuracies: list[float], **training: Any) -> Run:
-    """Return a new run with an epoch of 10 steps in 2 seconds for each accuracy, and a file for its weights."""
+    """Return a new run with one epoch of 10 steps and 2 seconds for each accuracy, and a weights file."""
     config = Config.model_validate({"data": {"dataset": "pairs"}, "training": {"epochs": 3, **training}})
     run = create_run(name, config, [base / "dataset.json", *base.glob("tokenizer.*")])
     for epoch, accuracy in enumerate(accuracies, start=1):
@@ -146,7 +146,7 @@ def test_orders(here: Path) -> None:
         os.utime(run.config_path, (0, 0))
         os.utime(run.metrics_path if run.metrics_path.exists() else run.config_path, (number, number))
     found = [look(run) for run in runs]
-    orders = {by: [shown.name for shown in in_order(found, by)] for by in ("name", "date", "score")}  # type: ignore[arg-type]
+    orders = {by: [shown.name for shown in sort_overviews(found, by)] for by in ("name", "date", "score")}  # type: ignore[arg-type]
     assert orders == {"name": ["a", "b", "c"], "date": ["b", "a", "c"], "score": ["a", "c", "b"]}
 
 

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all, text is read line by line as written, names stay in their folder."""
+"""Files and folders appear whole or not at all, text keeps its lines, and names cannot lead out of their folder."""
 
 import contextlib
 import errno
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder, hidden ones included, with its content."""
+    """Return the content of every file below a folder by path, including hidden files."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
@@ -47,7 +47,7 @@ def refuse(*_: Any, **__: Any) -> None:
 
 
 def refuse_call(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that fails in its call of that number, the first being 1, and else does the real thing."""
+    """Return a function that calls ``real``, but fails in call ``number``, counted from 1."""
     calls = iter(range(1, 1000))
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -149,7 +149,7 @@ def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
 
 
 def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(folder: Path) -> None:
-    """Each writer is a process of its own; the killed one is killed amid writing, in a folder and in a file."""
+    """Two processes write. The killed process was writing both a folder and a file in it."""
     code = (
         "import sys; from pathlib import Path; from nmt.storage.atomic import atomic_file, atomic_folder\n"
         "with atomic_folder(Path('run/exports') / sys.argv[1]) as aside, atomic_file(aside / 'a.txt') as file:\n"
@@ -194,7 +194,7 @@ def test_what_a_killed_process_left_in_the_folder_for_temporary_files_is_removed
 
 
 def test_temporary_folders_outlive_no_kill() -> None:
-    """A temporary folder is a scratch folder, or lies within a folder that is removed after a kill."""
+    """Every temporary folder is a scratch folder, or lies in a folder that is removed after a kill."""
     sources = {path: path.read_text() for path in (ROOT / "nmt").rglob("*.py")}
     assert not [path for path, text in sources.items() if re.search(r"TemporaryDirectory\((?!dir=)", text)]
     assert not [path for path, text in sources.items() if "mkdtemp" in text]
@@ -298,7 +298,7 @@ def test_a_missing_file_is_taken_for_one_of_its_kind_nearby(folder: Path, name: 
     (folder / "configs").mkdir()
     for file in ("sutskever.log", "sutskewer.yml", "configs/luong.yaml"):
         (folder / file).touch()
-    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], what="file")
+    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], role="file")
     with pytest.raises(NotFoundError, match=rf"\(did you mean '{suggested}'\?\)"):
         find(name)
     (folder / "sutskewer.yml").unlink()

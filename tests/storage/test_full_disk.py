@@ -1,4 +1,4 @@
-"""The disk refuses, at every call that writes in turn: the run is as good as before, and one message says so."""
+"""The disk is full at each call that writes, in turn: the run stays as it was, and one message names the file."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ CALLS = [
 
 
 class Disk:
-    """Refuses from the n-th call that writes on, and counts the calls."""
+    """Disk that is full from call n on. It counts the calls that write."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.refuse(10**9)
@@ -38,7 +38,7 @@ class Disk:
             monkeypatch.setattr(owner, name, self._guarded(getattr(owner, name)))
 
     def refuse(self, first: int, error: int = errno.ENOSPC) -> None:
-        """Count anew, and refuse from that call on."""
+        """Start counting again, and refuse from this call on."""
         self.calls, self.refuse_from, self.error = 0, first, error
 
     def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 
 def save(run: Run, step: int) -> None:
-    """Save weights, metrics and checkpoint as the trainer does at the end of an epoch, all of them made of ``step``."""
+    """Save weights, metrics and checkpoint as the trainer does at the end of an epoch. ``step`` fills all arrays."""
     weights, moments = {"a": np.full((3, 2), step, np.float32)}, {"m": np.full((3, 2), -step, np.float32)}
     saved = save_weights(run, weights, step)
     run.append_metrics(StepMetrics(epoch=step, step=step, loss=3.0, accuracy=0.1, learning_rate=1e-4))

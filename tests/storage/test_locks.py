@@ -1,4 +1,4 @@
-"""Temporary folders of live processes stay, whoever clears at the same time; what killed processes have left goes."""
+"""Temporary folders of live processes are never removed; temporary folders of killed processes are."""
 
 import errno
 import threading
@@ -19,12 +19,12 @@ def in_folder(folder: Path) -> None:
 
 
 def names(folder: str = "data") -> list[str]:
-    """Return the names in a folder, hidden ones included."""
+    """Return the names in a folder, including hidden files."""
     return sorted(path.name for path in Path(folder).iterdir())
 
 
 def test_no_folder_is_cleared_while_it_is_written() -> None:
-    """Locks of two threads exclude each other as those of two processes do."""
+    """Locks exclude two threads as they exclude two processes."""
     done = threading.Event()
 
     def clear() -> None:
@@ -56,7 +56,7 @@ def test_no_folder_is_cleared_while_it_is_written() -> None:
 
 
 def test_whatever_moment_a_process_is_killed_at_its_files_go_and_what_was_replaced_returns() -> None:
-    """The four moments: a lock alone, a folder being written, the old folder set aside, the new one in place."""
+    """A kill leaves only a lock, a partial folder, the old folder under its temporary name, or the new folder too."""
     for name in ("lock-0123", "written-0123", "aside-0123", "new-0123"):
         Path(f".writing-{name}.lock").touch()
     for name in (".writing-written-0123", ".writing-aside-0123", ".replaced-aside-0123", ".replaced-new-0123", "new"):
@@ -100,7 +100,7 @@ def test_a_run_of_another_user_shows_its_holder(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_lock_file_of_an_earlier_version_does_no_harm() -> None:
-    """It held the name of its holder itself."""
+    """The lock file of an earlier version contained the name of its holder."""
     path = Path("lock")
     path.write_text("process 4711 on atlas, since 2026-03-01T09:30:00+01:00\n")
     assert holder(path) is None

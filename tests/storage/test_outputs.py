@@ -1,4 +1,4 @@
-"""Files that a user names: created, never written over what another has put there, before or meanwhile."""
+"""Output files that a user names are written, and never overwrite a file that existed before or appears meanwhile."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import ConflictError, unusable
+from nmt.errors import ConflictError, unusable_file_message
 from nmt.plotting import style
 from nmt.reporting.page import output_page
 from nmt.storage.atomic import atomic_file
@@ -15,7 +15,7 @@ from nmt.storage.outputs import OutputFile, refuse_inputs
 
 
 def without_links(self: Path, target: Path) -> None:
-    """Behave like a file system that knows no hard links."""
+    """Behave like a file system without hard links."""
     raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
 
@@ -61,7 +61,10 @@ def test_what_another_process_writes_meanwhile_stays(path: Path, moment: str, ki
     other = (lambda: path.write_bytes(b"theirs")) if kind == "file" else (lambda: path.symlink_to("elsewhere"))
     if moment == "in the work":
         other()
-    with pytest.raises(ConflictError, match="was changed by another process meanwhile"), output.writing() as temporary:
+    with (
+        pytest.raises(ConflictError, match="was changed by another process meanwhile"),
+        output.temporary_file() as temporary,
+    ):
         temporary.write_bytes(b"ours")
         if moment == "while it is written":
             other()
@@ -92,7 +95,7 @@ def test_an_input_is_no_output_however_it_is_named(folder: Path, name: str, over
         Path(file).write_text("mine")
     Path("link.txt").symlink_to("in.txt")
     inputs = [Path("other.txt"), folder / "in.txt", Path("folder/in.txt")]
-    with pytest.raises(ConflictError, match="A command never replaces what it reads"):
+    with pytest.raises(ConflictError, match="A command never replaces its own input"):
         OutputFile(Path(name), inputs=inputs, overwrite=overwrite)
     refuse_inputs(Path("new"), inputs)
 
@@ -103,7 +106,7 @@ def test_a_figure_replaces_a_figure_alone(folder: Path, suffix: str) -> None:
     for _ in range(2):
         style.save(style.empty_figure(), style.output_figure(path))
     path.write_bytes(b"my own picture")
-    with pytest.raises(ConflictError, match=r"exists and is no figure of nmt\. A figure replaces an earlier figure"):
+    with pytest.raises(ConflictError, match=r"exists and is not a figure of nmt\. A figure replaces only an earlier"):
         style.output_figure(path)
     assert path.read_bytes() == b"my own picture"
 
@@ -112,7 +115,7 @@ def test_a_page_replaces_a_page_alone(folder: Path, monkeypatch: Any) -> None:
     Path("a.html").write_text('<html><head>\n<meta name="generator" content="nmt report, nmt 0.1">')
     output_page(Path("a.html"))
     Path("b.html").write_text("<html>my own")
-    with pytest.raises(ConflictError, match="no report of nmt"):
+    with pytest.raises(ConflictError, match="not a report of nmt"):
         output_page(Path("b.html"))
 
 
@@ -126,5 +129,5 @@ def test_a_file_where_a_folder_has_to_be_is_named(folder: Path, name: str) -> No
         pytest.fail("the block must not be entered")
     with pytest.raises(OSError, match="a directory") as refused:
         Path(name).write_text("new")
-    assert unusable(refused.value).startswith(f"{name} cannot be used: data is a file")
+    assert unusable_file_message(refused.value).startswith(f"{name} cannot be used: data is a file")
     assert Path("data").read_text() == "mine"

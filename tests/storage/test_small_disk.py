@@ -1,4 +1,4 @@
-"""A disk that is really full: a file system of a few hundred KB in memory. One message, and nothing is lost."""
+"""Commands on a disk that is really full, a file system of a few hundred KB in memory: one message, nothing lost."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ SIZE = 2 * 2**20
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A small disk, the working directory of the test."""
+    """Mount a small disk as the working directory of the test."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
@@ -34,7 +34,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def fill(left: int) -> Path:
-    """Fill the disk but for a number of bytes."""
+    """Fill the disk except for a number of bytes."""
     path = Path("filler")
     path.write_bytes(bytes(max(0, shutil.disk_usage(".").free - left)))
     return path
@@ -101,7 +101,7 @@ def test_training_that_fills_the_disk_names_the_state_that_it_goes_on_from(
         ended = run_nmt(*longer)
     assert ended.code == 2, ended.err
     assert "cannot be written: No space left on device" in ended.err
-    assert f"The state after step {run.state_steps[-1]} is whole, and training goes on from there." in ended.err
+    assert f"The state after step {run.state_steps[-1]} is complete, and training goes on from there." in ended.err
     filler.unlink()
     assert run_nmt(*longer).code == 0
     assert len(run.epochs()) == 4

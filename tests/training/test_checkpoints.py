@@ -280,7 +280,7 @@ def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
     for name, array in arrays.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
         assert read[name].tobytes() == array.tobytes()
-    with pytest.raises(DataError, match="not the file that was saved with those beside it"):
+    with pytest.raises(DataError, match="was not saved together with the files beside it"):
         read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
 
 

@@ -105,7 +105,7 @@ def test_on_request_training_saves_stops_and_names_the_command_that_resumes(
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in said
-    assert "Stopping after this step, with a save." in said
+    assert "Stopping after this step; the state is saved." in said
     step = steps_of(run)
     assert f"Saved at step {step:,}. Go on with: nmt train --run {run.name}" in said
     on = nmt("train", "--run", run.name, "--dry-run", cwd=prepared)

@@ -12,7 +12,7 @@ from tiny_runs import digest, prepare_pairs, resume_run, start_run, tiny, train,
 
 from nmt import runtime
 from nmt.cli.commands.train import train as train_as_typed
-from nmt.cli.endings import beginning
+from nmt.cli.endings import start_lines
 from nmt.data.dataset import Dataset
 from nmt.errors import ConflictError, DataError
 from nmt.models.base import Seq2SeqModel, TeacherForced
@@ -161,7 +161,7 @@ def test_the_first_lines_tell_the_pairs_of_each_stage_by_corpus(here: Path) -> N
     dataset = prepare_pairs(corpora={"bt": {"files": ["bt.tsv"], "tag": True}})
     original, bt = dataset.manifest.pairs_by_corpus.values()
     with trainer_of("new", tiny(epochs=3, stages=STAGES), dataset) as trainer:
-        lines, ahead = [line for line in beginning(trainer) if line.startswith("Epoch")], estimate(trainer)
+        lines, ahead = [line for line in start_lines(trainer) if line.startswith("Epoch")], estimate(trainer)
     first, half = (original, round(0.6 * bt)), (round(0.5 * original), 2 * bt)
     assert lines == [
         f"{epochs}: original {old} ({old / (old + new):.0%}), bt {new} ({new / (old + new):.0%})"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tiny_runs import digest, prepare_pairs, tiny, train, trainer_of
 
-from nmt.cli.endings import finished
+from nmt.cli.endings import finished_message
 from nmt.config.schema import Config
 from nmt.data.batch_plan import pad_rows
 from nmt.data.dataset import Dataset
@@ -81,7 +81,7 @@ def test_the_best_weights_within_an_epoch_are_kept(dataset: Dataset) -> None:
     trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
     assert trainer.progress.step == 4
     assert [record.step for record in trainer.run.validations()] == [1, 2, 3, 4]
-    assert trainer.run.best() == "step-2" and "best step 2" in finished(trainer)
+    assert trainer.run.best() == "step-2" and "best step 2" in finished_message(trainer)
     assert [weights for weights in trainer.run.saved_weights if weights != 1] == ["step-2"]
     assert choose_epoch(trainer.run, None) == "step-2"
 

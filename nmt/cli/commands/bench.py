@@ -1,11 +1,11 @@
-"""``nmt bench``: speed of matrix products, training and decoding, as a table or as JSON."""
+"""``nmt bench``: speed of matrix products, training and decoding."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.endings import about_gpus
+from nmt.cli.endings import gpu_notes
 from nmt.cli.options import ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError, counted
 
@@ -25,7 +25,7 @@ def bench(
     ] = False,
     vocabulary: Annotated[
         int | None,
-        typer.Option(min=5, help="Number of different ids on each side; implies --generated. Default: 8000."),
+        typer.Option(min=5, help="Vocabulary size of each side; implies --generated. Default: 8000."),
     ] = None,
     seconds: Annotated[
         float, typer.Option(min=0, max=86_400, help="Measure for X seconds, after building and warming up.")
@@ -34,16 +34,16 @@ def bench(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Measure translation of the test split of a run instead, with TensorFlow and its exports in turns.",
+            help="Measure how fast this run translates its test split, with TensorFlow and with its exports.",
         ),
     ] = None,
     turns: Annotated[int, typer.Option(min=1, max=1000, help="With --run: measure each engine N times.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure matrix products, training and decoding on this machine.
+    """Measure the speed of matrix products, training and decoding on this machine.
 
-    Reports tokens per second, and the share of the matrix product rate that training reaches. Saves nothing. With
-    --run, measures how fast the trained model translates, greedily and with a beam of 5.
+    The report has tokens per second, and compares the operations per second of training with matrix products. Nothing
+    is saved. With --run, the command measures how fast a trained model translates, greedily and with a beam of 5.
 
     Examples:
         nmt bench --generated
@@ -55,7 +55,7 @@ def bench(
     def report(step: str) -> None:
         typer.echo(f"nmt: {step}", err=True)
 
-    for note in about_gpus():
+    for note in gpu_notes():
         report(note)
     if run is not None:
         from nmt.benchmark import measure_run
@@ -73,8 +73,8 @@ def bench(
     generated = generated or vocabulary is not None
     if generated and dataset is not None:
         raise NmtError(
-            f"Sentences are generated or those of a dataset; received --dataset {dataset} with --generated or "
-            "--vocabulary. Leave one of them out."
+            f"Sentences are either generated or taken from a dataset; received --dataset {dataset} with --generated "
+            "or --vocabulary. Leave one of them out."
         )
     if generated:
         from nmt.data.token_arrays import LONGEST, generate_split
@@ -104,7 +104,7 @@ def bench(
 
 
 def describe(report: "BenchmarkReport", origin: str) -> str:
-    """Return the report on data of an origin as text for people."""
+    """Return a report as text for the terminal. ``origin`` names the data."""
     vocabulary = report.vocabulary
     return "\n".join([
         f"nmt {report.version}, TensorFlow {report.tensorflow}, {report.device}",
@@ -114,24 +114,25 @@ def describe(report: "BenchmarkReport", origin: str) -> str:
         table([*report.matmul, report.training, *report.decoding]),
         "",
         *([] if report.share_of_matmul is None else [
-            f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision."
+            f"Training reaches {report.share_of_matmul:.1%} of the rate of matrix products in its precision."
         ]),
-        "Times and rates are medians of the turns, in which all of these ran one after the other.",
+        "Times and rates are medians over turns. In each turn all rows of the table were measured once.",
     ])  # fmt: skip
 
 
 def table(speeds: "list[Speed]") -> str:
-    """Return speeds as a table, without columns that none of them has."""
+    """Return speeds as a table, without empty columns."""
     rows = [["", "time", "range of turns", "GFLOP/s", "target tokens/s", "sentences/s"]]
     for speed in speeds:
-        flops, low_high = speed.flops_per_second, " to ".join(map(_time, speed.seconds_range))
+        flops = speed.flops_per_second
+        seconds_range = " to ".join(map(_time, speed.seconds_range))
         rates = [(flops and flops / 1e9, 0), (speed.target_tokens_per_second, 0), (speed.sentences_per_second, 1)]
         numbers = ["" if rate is None else f"{rate:,.{digits}f}" for rate, digits in rates]
-        rows.append([speed.name, _time(speed.seconds), low_high, *numbers])
+        rows.append([speed.name, _time(speed.seconds), seconds_range, *numbers])
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    first, *others = ([cell.rjust(max(map(len, column))) for cell in column] for column in columns)
-    names = [name.strip().ljust(len(name)) for name in first]
-    return "\n".join("   ".join(row).rstrip() for row in zip(names, *others, strict=True))
+    names, *number_columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in columns)
+    names = [name.strip().ljust(len(name)) for name in names]
+    return "\n".join("   ".join(row).rstrip() for row in zip(names, *number_columns, strict=True))
 
 
 def _time(seconds: float) -> str:

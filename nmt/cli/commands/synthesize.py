@@ -1,4 +1,4 @@
-"""``nmt synthesize``: synthetic pairs of monolingual text and its translations."""
+"""``nmt synthesize``: synthetic pairs from monolingual text and its translations."""
 
 import contextlib
 import time
@@ -23,36 +23,38 @@ from nmt.errors import counted, on_command_line, printable
 
 def synthesize(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Text, one sentence a line; plain, gzipped or in a zip archive.")
+        str, typer.Argument(metavar="FILE", help="Text, one sentence per line; plain, gzipped or in a zip archive.")
     ],
-    name: Annotated[str, typer.Option(help="Name of the pairs: data/NAME.jsonl.gz.")],
+    name: Annotated[str, typer.Option(help="Name of the file of pairs, data/NAME.jsonl.gz.")],
     run: RunOption = None,
     epoch: EpochOption = None,
     forward: Annotated[
-        bool, typer.Option("--forward", help="The lines are the sources of the pairs. Default: the targets.")
+        bool, typer.Option("--forward", help="The lines become the sources of the pairs. Default: the targets.")
     ] = False,
     export: Annotated[
-        str | None, typer.Option(help="Export that translates, or none. Default: a new one in int8.")
+        str | None, typer.Option(help="Export to translate with, or none. Default: an int8 export.")
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     min_score: Annotated[
-        float | None, typer.Option(help="Drop pairs with a lower mean log-probability of tokens.")
+        float | None, typer.Option(help="Drop pairs whose mean log-probability of tokens is lower.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace pairs, finished or not.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file of pairs, or an unfinished job.")
+    ] = False,
     beam: BeamOption = None,
     temperature: TemperatureOption = None,
     ordinary_text: OrdinaryTextOption = None,
     batch_size: BatchSizeOption = None,
     set_: DecodingOption = None,
 ) -> None:
-    """Translate text of one language into pairs to train on, greedily by default.
+    """Translate monolingual text into pairs to train on, greedily by default.
 
-    For back-translation, take a run from the target language. A killed command goes on if repeated.
+    For back-translation, choose a run that translates from the target language. The same command resumes a killed job.
 
     Examples:
         nmt synthesize mono.de.gz --run reversed --name bt
     """
-    from nmt.synthesis import synthesize as make
+    from nmt.synthesis import synthesize as translate_text
 
     decoding = decoding_of(
         set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
@@ -60,15 +62,16 @@ def synthesize(
     check_decoding(decoding, sample=sample)
     started = time.perf_counter()
     with contextlib.closing(Bar("lines")) as bar:
-        made = make(
+        synthesis = translate_text(
             file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
             min_score=min_score, overwrite=overwrite, progress=bar.show,
             note=lambda text: typer.echo(f"nmt: {on_command_line([text])}", err=True),
         )  # fmt: skip
     seconds = time.perf_counter() - started
-    for reason, count in made.dropped.counts.items():
+    dropped = synthesis.dropped
+    for reason, count in dropped.counts.items():
         typer.echo(f"Dropped: {count:,} x {reason}")
-        for place in made.dropped.places[reason]:
+        for place in dropped.places[reason]:
             typer.echo(f"    {printable(place)}")
-    pairs = made.lines - made.dropped.counts.total()
-    typer.echo(f"{counted(pairs, 'pair')} of {counted(made.lines, 'line')} written to {made.path} in {seconds:.1f} s")
+    pairs, lines = synthesis.lines - dropped.counts.total(), synthesis.lines
+    typer.echo(f"{counted(pairs, 'pair')} of {counted(lines, 'line')} written to {synthesis.path} in {seconds:.1f} s")

@@ -1,4 +1,4 @@
-"""``nmt train``: training of a run, new or resumed, from its estimate to its last line."""
+"""``nmt train``: estimate and training of a run, new or resumed."""
 
 import contextlib
 import signal
@@ -26,19 +26,19 @@ def train(
     overrides: SetOption = None,
     dataset: DatasetOption = None,
     run: Annotated[
-        str | None, typer.Option(help="Run to train or resume. Default: named as --config or dataset.")
+        str | None, typer.Option(help="Run to train or resume. Default: the name of --config or dataset.")
     ] = None,
     start_from: Annotated[
-        str | None, typer.Option("--from", metavar="RUN", help="Fine-tune: start from weights of RUN or RUN:EPOCH.")
+        str | None, typer.Option("--from", metavar="RUN", help="Fine-tune: start from the weights of RUN or RUN:EPOCH.")
     ] = None,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Resume with another configuration or dataset.")
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, for a finished run too.")
+        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, also for a finished run.")
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option(help="Fit epochs, and without --config the model, into X minutes.")
+        float | None, typer.Option(help="Choose epochs, and without --config the model, for X minutes.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.")
@@ -46,13 +46,13 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    Without --config, the dataset chooses a recipe: model size, dropout, batches, learning rate and epochs. It is
-    printed in two lines, and stored as recipe.yaml in the run.
+    Without --config, nmt chooses a recipe for the dataset: model size, dropout, batches, learning rate and epochs. The
+    recipe is printed in two lines, and stored as recipe.yaml in the run.
 
-    The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
-    learning rate falls to the last epoch, as in recipes. Ctrl-C saves after the current step and stops.
+    The same command resumes a run that was interrupted. --set training.epochs=N makes a finished run longer, unless its
+    learning rate falls until the last epoch, as in recipes. Ctrl-C saves after the current step and stops.
 
-    With --set training.micro_batches=K, up to K machines share a step, by TF_CONFIG or under srun. Their number does
+    With --set training.micro_batches=K, up to K machines share a step (TF_CONFIG or srun). The number of machines does
     not change the result.
 
     Examples:
@@ -76,9 +76,9 @@ def train(
     with resolved.trainer(warn) as trainer:
         if trainer.is_finished():
             if resolved.is_chief:
-                say(endings.nothing_to_do(trainer))
+                say(endings.already_finished_message(trainer))
             if not dry_run and trainer.config.training.tensorboard:
-                trainer.train()  # it records the run
+                trainer.train()  # this only records the run for TensorBoard
                 say(f"Recorded for TensorBoard. To watch: {VIEWER}")
         else:
             _train(trainer, say, dry_run=dry_run)
@@ -95,16 +95,16 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
 
-    for line in endings.beginning(trainer):
+    for line in endings.start_lines(trainer):
         say(line)
     settings, is_chief = trainer.config.training, trainer.group.is_chief
     console = Console(settings.epochs)
-    notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
+    notice = "Stopping after this step; the state is saved. A second Ctrl-C stops at once, without saving."
     with GracefulShutdown(notice) as shutdown, contextlib.closing(console):
         try:
             if not trainer.is_trained():
                 if shortage := foreseen_shortage(trainer):
-                    say(shortage)  # before a batch is computed, since the system may end the process there
+                    say(shortage)  # before the first batch, in which the system may kill the process
                 say(estimate(trainer, shutdown.check).text)
             if dry_run:
                 say("A dry run: nothing was written.")
@@ -117,11 +117,11 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
         except StopRequested:
             console.close()
             if is_chief:
-                typer.echo(endings.stopped(trainer), err=True)
+                typer.echo(endings.stopped_message(trainer), err=True)
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         except HostLostError as error:
-            raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
+            raise NmtError(*error.parts, f". {endings.host_lost_remedy(trainer)}") from None
         except DiskError as error:
-            raise DiskError(*error.parts, f" {endings.after_full_disk(trainer)}") from error
-    if is_chief:  # the others need no folder of the run
-        say(endings.finished(trainer))
+            raise DiskError(*error.parts, f" {endings.disk_error_remedy(trainer)}") from error
+    if is_chief:  # other hosts need no folder of the run
+        say(endings.finished_message(trainer))

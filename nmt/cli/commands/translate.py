@@ -1,4 +1,4 @@
-"""``nmt translate``: translations, alignments and scores, one line each."""
+"""``nmt translate``: translation of sentences and documents, with alignments and scores."""
 
 import itertools
 import json
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
     from nmt.text.translator import TextOptions, Translator
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
-"""Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
+"""Times in seconds: lines of standard input are collected until no more come for ``PAUSE``, for ``LONGEST_WAIT`` at
+most."""
 MOST_BLOCKS = 16
-"""Most blocks of standard input that have been read and wait to be translated."""
+"""Maximum number of blocks of standard input that have been read and wait to be translated."""
 SHOWN = 5
-"""Number of skipped lines that are named."""
+"""Maximum number of lines that a note names."""
 
 
 def translate(
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
+        typer.Argument(metavar="SENTENCE", help="Default: the lines of standard input, as they arrive.", hidden=True),
     ] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="Run, or several as an ensemble. Default: the run trained last.")
@@ -50,24 +51,25 @@ def translate(
     epoch: EpochOption = None,
     export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line, or a document with --output.")
+        Path | None,
+        typer.Option("--input", "-i", help="Text file, one sentence per line, or a document with --output."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a document of --input: html, srt, vtt, po or docx.")
+        Path | None, typer.Option("--output", "-o", help="Translated document of --input: html, srt, vtt, po or docx.")
     ] = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, help="Print N different translations of each: number, score, text.")
+        int | None, typer.Option(min=1, help="Print N translations of each line: line number, score, text.")
     ] = None,
     score: Annotated[
         bool, typer.Option("--score", help="Read lines of source TAB translation; print log-probabilities.")
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
-    prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
+    prefix: Annotated[str, typer.Option(help="Text with which every translation begins.")] = "",
     glossary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Keep terms: lines of source TAB translation (TAB other forms).")
     ] = None,
     skip_too_long: Annotated[
-        bool, typer.Option("--skip-too-long", help="Give a line longer than the model reads an empty translation.")
+        bool, typer.Option("--skip-too-long", help="Print an empty translation of lines longer than the model reads.")
     ] = False,
     beam: BeamOption = None,
     temperature: TemperatureOption = None,
@@ -75,10 +77,10 @@ def translate(
     batch_size: BatchSizeOption = None,
     set_: DecodingOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print an object a line: translations, scores, alignments, confidence.")
+        bool, typer.Option("--json", help="Print JSON lines: translations, scores, alignments, confidence.")
     ] = False,
 ) -> None:
-    """Translate sentences, one translation a line. Default: lines of standard input, as they arrive.
+    """Translate sentences, one per line. Default: the lines of standard input, as they arrive.
 
     Examples:
         nmt translate --run letters --beam 5 --input letters.en > letters.out
@@ -135,7 +137,7 @@ def _found(
     translator: "Translator", texts: list[str], names: list[str], options: "TextOptions", prefix: str,
     skip_too_long: bool,
 ) -> "list[list[Translation]]":  # fmt: skip
-    """Return the translations of lines; the refusal of a line that is too long names the option that skips it."""
+    """Return the translations of lines. The error about a line that is too long names the option that skips it."""
     try:
         return translator.find(texts, options, prefix, names, skip_too_long)
     except TooLongError as error:
@@ -145,7 +147,7 @@ def _found(
 
 
 def _write_scores(translator: "Translator", parts: Iterable[tuple[list[str], list[str]]]) -> None:
-    """Print the log-probabilities of given translations: lines of source TAB translation."""
+    """Print the log-probabilities of given translations, read from lines of source TAB translation."""
     for texts, names in parts:
         pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
         sources = [source for source, _ in pairs]
@@ -163,7 +165,7 @@ def _write_texts(found: "list[list[Translation]]") -> None:
 
 
 def _write_n_best(found: "list[list[Translation]]", first: int) -> None:
-    """Print several translations of each line, with its number and their scores."""
+    """Print several translations of each line, with the number of the line and the score."""
     from nmt.storage.text import as_cell
 
     for number, translations in enumerate(found, start=first):
@@ -172,24 +174,24 @@ def _write_n_best(found: "list[list[Translation]]", first: int) -> None:
 
 
 def _write_json(translator: "Translator", texts: list[str], found: "list[list[Translation]]") -> None:
-    """Print an object of JSON for each line."""
+    """Print a JSON object for each line."""
     alignments = _alignments(translator, texts, found)
     for source, translations, aligned in zip(texts, found, alignments, strict=True):
         typer.echo(_json_line(source, translations, aligned))
 
 
 class _Notes:
-    """What standard error says at the end about lines: those that were skipped, and those that lost sentences."""
+    """Notes on standard error at the end: lines that were skipped, and lines that lost sentences in translation."""
 
     def __init__(self, languages: tuple[str, str] | None) -> None:
-        """Take the languages of the translator if it may lose sentences of a line."""
+        """Start without lines. ``languages`` are given if the translator may lose sentences of a line."""
         self.count = 0
         """Number of lines so far."""
         self._languages = languages
         self._skipped, self._shortened = list[str](), list[str]()
 
     def add(self, texts: list[str], names: list[str], found: "list[list[Translation]]") -> None:
-        """Add lines with their names in messages, and their translations."""
+        """Add lines, their names in messages, and their translations."""
         from nmt.tokenizers.sentences import has_fewer_sentences
 
         best = [translations[0] for translations in found]
@@ -211,7 +213,7 @@ class _Notes:
         )
 
     def _write(self, names: list[str], problem: str) -> None:
-        """Say what happened to some of the lines, and name the first."""
+        """Write a note about a problem of some lines, with the names of the first lines."""
         if not names:
             return
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -240,7 +242,7 @@ def _alignments(
 
 
 def _json_line(source: str, translations: "list[Translation]", alignments: "list[Pairs | None]") -> str:
-    """Return a sentence with its translations as a line of JSON."""
+    """Return a sentence and its translations as a line of JSON."""
     from nmt.runs.calibration import CHECK_BELOW
 
     shown = []
@@ -261,20 +263,20 @@ def _json_line(source: str, translations: "list[Translation]", alignments: "list
 def _open_document(
     path: Path | None, output: Path | None, others: list[str]
 ) -> "tuple[Document, OutputFile]":  # fmt: skip
-    """Return the document of --input and the file of --output, and refuse what does not go with them."""
+    """Return the document of --input and the file of --output, and refuse options that do not fit documents."""
     from nmt.documents.formats import FORMATS, read_document, suffix_of
     from nmt.storage.names import find_file
     from nmt.storage.outputs import OutputFile
 
     suffix, names = suffix_of(path.name) if path else "", ", ".join(FORMATS)
     if path is None or not suffix:
-        raise NmtError(f"--output takes the document of --input, one of {names}. For lines, use > FILE.")
+        raise NmtError(f"--output is for a document of --input, one of {names}. For lines, use > FILE.")
     if output is None:
         raise NmtError(f"--input {path} is a document. Give --output FILE{suffix} for its translation.")
     if others:
         raise NmtError(f"{others[0]} is for lines; received the document {path}. Leave {others[0]} out.")
     if output.suffix.lower() != suffix:
-        raise NmtError(f"--output is {output}; the document {path} stays what it is. Give a name with {suffix}.")
+        raise NmtError(f"--output is {output}, but the document {path} keeps its format. Give a name with {suffix}.")
     written = OutputFile(output, inputs=[path])
     return read_document(str(path), find_file(str(path), [], "document").read_bytes()), written
 
@@ -283,7 +285,7 @@ def _write_document(
     document: "Document", name: str, output: "OutputFile", translator: Any, options: "TextOptions",
     skip_too_long: bool,
 ) -> None:  # fmt: skip
-    """Translate a document; a sentence that is skipped stays as it is."""
+    """Translate a document. A sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
     from nmt.documents.formats import translate_texts
 
@@ -302,29 +304,29 @@ def _write_document(
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:
     """Return the sentences of the command line, of --input or of standard input, in parts.
 
-    A part has sentences and the name of each in messages. Standard input has several: what has arrived by each pause.
+    A part has sentences and their names in messages. Standard input gives a part after each pause.
 
     Raises:
-        NmtError: if sentences come from two places, or a text cannot be read.
+        NmtError: if sentences are given in two ways, or a text cannot be read.
     """
     from nmt.data.dataset import DATASETS
     from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 
     if sentences and path:
-        raise NmtError("Sentences come as arguments or from --input; received both. Leave one of them out.")
+        raise NmtError("Sentences are either arguments or lines of --input; received both. Leave one of them out.")
     if sentences:
         return iter([(sentences, [repr(sentence[:60]) for sentence in sentences])])
     if path is not None:
-        is_pipe = path.exists() and not path.is_file()  # as a shell's <(...)
+        is_pipe = path.exists() and not path.is_file()  # for example <(...) of a shell
         file = TextFile(path) if is_pipe else find_text_file(str(path), [DATASETS])
         return _named([read_lines(file)], str(file))
     if sys.stdin.isatty():
-        typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
+        typer.echo("Type sentences, one per line; end with Ctrl-D.", err=True)
     return _named(_arriving(sys.stdin.fileno(), "standard input"), "standard input")
 
 
 def _named(parts: Iterable[list[str]], name: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the parts of a text with the name of each line in messages."""
+    """Yield the parts of a text, with the names of the lines in messages."""
     count = 0
     for lines in parts:
         yield lines, [f"{name}, line {count + number}" for number in range(1, len(lines) + 1)]
@@ -332,7 +334,7 @@ def _named(parts: Iterable[list[str]], name: str) -> Iterator[tuple[list[str], l
 
 
 def _arriving(descriptor: int, name: str) -> Iterator[list[str]]:
-    """Yield the lines of a text that have arrived whenever no more come for a moment."""
+    """Yield the lines that have arrived each time that no more lines come for a moment."""
     from nmt.storage.text import text_lines
 
     blocks: queue.Queue[bytes] = queue.Queue(MOST_BLOCKS)
@@ -346,7 +348,7 @@ def _arriving(descriptor: int, name: str) -> Iterator[list[str]]:
             errors.append(error)
         blocks.put(b"")
 
-    # Windows cannot wait for a pipe with a time limit, but for a thread.
+    # Windows cannot wait for a pipe with a time limit, but it can wait for a thread.
     threading.Thread(target=read, daemon=True).start()
     count, content, began = 0, bytearray(), 0.0
     block: bytes | None = blocks.get()
@@ -374,20 +376,20 @@ def _pair(line: str, name: str) -> tuple[str, str]:
     source, *targets = line.split("\t")
     if len(targets) != 1:
         raise DataError(
-            f"{name} has {len(targets)} TABs. With --score a line is a sentence, a TAB and its translation. Two files "
-            "can be joined with: paste SOURCES TRANSLATIONS"
+            f"{name} has {len(targets)} TABs. With --score a line is a sentence, a TAB and its translation. Join two "
+            "files with: paste SOURCES TRANSLATIONS"
         )
     return source, targets[0]
 
 
 def warn(translations: "list[Translation]", names: list[str]) -> list[str]:
-    """Report unknown words and translations cut off on standard error, and return the names of skipped sentences."""
+    """Print warnings about unknown words and truncated translations. Return the names of skipped sentences."""
     skipped = []
     for translation, name in zip(translations, names, strict=True):
         if translation.is_skipped:
             skipped.append(name)
         elif not translation.finished:
-            typer.echo(f"nmt: {name}: the translation reached its longest allowed length and stops there", err=True)
+            typer.echo(f"nmt: {name}: the translation was cut off at its maximum length", err=True)
         if translation.unknown:
             typer.echo(f"nmt: {name}: unknown to the model: {', '.join(translation.unknown)}", err=True)
     return skipped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nmt.cli.endings import about_gpus
+from nmt.cli.endings import gpu_notes
 from nmt.cli.options import JsonOption, NoConfigOption, RunOption, SetOption
 from nmt.errors import NmtError, NotFoundError
 
@@ -62,7 +62,7 @@ def info(
         prepared = find_dataset(settings.data.dataset)
         manifest, dataset = prepared.manifest, prepared.name
         heading = f"Model of {config}, for the vocabularies of dataset {dataset}"
-    shapes = _shapes_of(chosen, settings, manifest.vocabulary)
+    shapes = _weight_shapes(chosen, settings, manifest.vocabulary)
     described = {
         "dataset": dataset, "corpora": manifest.pairs_by_corpus, "vocabulary": manifest.vocabulary,
         "weights": _count(shapes), "shapes": shapes, "configuration": settings.model_dump(mode="json"),
@@ -73,13 +73,13 @@ def info(
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
         lines += ["", describe(manifest), "", *words, ""]
         lines += ["Configuration:", settings.to_yaml().rstrip()]
-    for note in about_gpus():
+    for note in gpu_notes():
         typer.echo(note, err=True)
     typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
 
 def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
-    """Return the epochs, the best validation and the average of a run (None if missing), as values and as lines."""
+    """Return epochs, best validation and average of a run, as JSON values and as lines. A missing value is None."""
     from nmt.runs.metrics import best_of, in_words, weights_id, weights_in_words
 
     def scores(record: Any) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
     return values, lines
 
 
-def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
-    """Return the shapes of weights by name, from the run's weights file, or from the model if there is no such file."""
+def _weight_shapes(run: "Run | None", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
+    """Return the shapes of weights by name, from the run's weights file, or from the model if there is no file."""
     from nmt.runs.weights import choose_epoch
     from nmt.storage.arrays import read_shapes
 
@@ -114,7 +114,7 @@ def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) 
 
 
 def _sort_key(name: str) -> tuple[int, list[int | str]]:
-    """Return the key that sorts weight names: by the data's order in the model, then by letters and numbers."""
+    """Return a sort key for weight names: the order in which data passes through the model, then the name."""
     stage = next((number for number, word in enumerate(STAGES) if name.startswith(word)), len(STAGES))
     return stage, [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.replace("self_", ""))]
 

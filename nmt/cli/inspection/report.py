@@ -28,18 +28,18 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="File to write. Default: report.html in the folder of the run, or comparison.html in the folder of "
-            "the first run for several runs. An earlier report is replaced.",
+            help="File to write. Default: report.html in the run's folder; for several runs, comparison.html in the "
+            "first run's folder. An earlier report is replaced.",
         ),
     ] = None,
 ) -> None:
     """Write an HTML report of a run, or a comparison of several runs.
 
     The report is one file without external resources: curves, scores, samples by epoch, attention, configuration, data,
-    machine and versions. Scores are computed as by nmt evaluate, with the run's decoding settings. Several runs are
-    compared with the first.
+    machine and versions. Scores are computed as in nmt evaluate, with the run's decoding settings. Several runs are
+    compared with the first run.
 
-    nmt prints the path of the report. Without scores and attention, it takes a moment.
+    The command prints the path of the report. Without scores and attention, it takes only a moment.
 
     Examples:
         nmt report

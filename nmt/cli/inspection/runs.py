@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("run", "state", "epochs", "best", "time", "size", "trained")
 IN_THE_TABLE = {"data.dataset", "model.architecture", "training.epochs"}
-"""Configuration keys that the table shows in any case."""
+"""Configuration keys that the table always shows."""
 
 
 def runs(
@@ -38,15 +38,15 @@ def runs(
         nmt runs --json
     """
     from nmt.runs.directory import find_run
-    from nmt.runs.overview import differences, in_order, json_of, overview, run_folders
+    from nmt.runs.overview import differences, overview, overview_json, run_folders, sort_overviews
 
     folders = run_folders()
     if not folders:
         find_run(None)  # raises an error with the remedy
-    overviews = in_order([overview(run) for run in folders], sort)
+    overviews = sort_overviews([overview(run) for run in folders], sort)
     differing = differences({shown.name: shown.config for shown in overviews})
     if as_json:
-        rows = [json_of(shown, differing[shown.name]) for shown in overviews]
+        rows = [overview_json(shown, differing[shown.name]) for shown in overviews]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
@@ -78,12 +78,12 @@ def run_tables(overviews: "Sequence[Overview]", differing: Mapping[str, Mapping[
             f"{datetime.datetime.fromtimestamp(shown.trained):%Y-%m-%d}",
         )  # fmt: skip
         model = f"{shown.dataset or 'unknown dataset'}: {config.model.architecture}{weights}" if config else ""
-        own = [
+        differing_keys = [
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in differing[shown.name].items()
             if key not in IN_THE_TABLE
         ]
-        about.add_row(shown.name, ", ".join([model or "configuration unreadable", *own]))
+        about.add_row(shown.name, ", ".join([model or "configuration unreadable", *differing_keys]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")
     return states, about

@@ -51,8 +51,8 @@ def tokens(
 
     if run is not None and dataset is not None:
         raise NmtError(
-            f"Tokenizers come from a run or from a dataset; received --run {run} and --dataset {dataset}. Leave one "
-            "of them out."
+            f"Tokenizers belong to a run or to a dataset; received --run {run} and --dataset {dataset}. Leave one of "
+            "them out."
         )
     limit = None  # largest number of tokens that the model reads, with bos and eos
     before, after = [], []

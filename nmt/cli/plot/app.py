@@ -1,4 +1,4 @@
-"""``nmt plot``: the list of figures by help section, and the command that each figure gets."""
+"""``nmt plot``: the list of figures by help section, and the command of each figure."""
 
 import inspect
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
 Draw = Callable[..., "Run | None"]
-"""Function that draws into an empty figure by its options. It returns the run whose folder gets the file, or None."""
+"""Function from an empty figure and options that draws. It returns the run whose folder gets the file, or None."""
 
 OutputOption = Annotated[
     Path | None,
@@ -30,7 +30,7 @@ OutputOption = Annotated[
     ),
 ]
 # Figures whose only option is the run: the function of (figure, run) in nmt.plotting, and its content in words.
-OF_A_RUN = {
+RUN_FIGURES = {
     "losses": ("curves.draw_losses", "training and validation loss by epoch"),
     "accuracy": ("curves.draw_accuracy", "training and validation accuracy by epoch"),
     "bleu": ("curves.draw_bleu", "BLEU and chrF of the validation translations by time"),
@@ -40,9 +40,9 @@ OF_A_RUN = {
 }
 
 
-def of_a_run(name: str) -> Draw:
-    """Return the function that draws a figure of ``OF_A_RUN``. Calling it loads the module that holds the code."""
-    path, content = OF_A_RUN[name]
+def run_figure(name: str) -> Draw:
+    """Return the function that draws a figure of ``RUN_FIGURES``. The code is imported when the function is called."""
+    path, content = RUN_FIGURES[name]
 
     def draw(figure: "Figure", run: RunOption = None) -> "Run":
         from nmt.runs.directory import find_run
@@ -64,7 +64,7 @@ def of_a_run(name: str) -> Draw:
 
 # Help sections with their figures, in the order of the help page. A figure has the name of its function.
 SECTIONS: dict[str, list[Draw]] = {
-    "Training of a run": [*map(of_a_run, OF_A_RUN), runs.compare],
+    "Training of a run": [*map(run_figure, RUN_FIGURES), runs.compare],
     "Data, scores, attention, words": [runs.lengths, runs.by_length, runs.attention, lesson.words],
     "Lesson, without a run": [
         lesson.position_matrix, lesson.sinusoids, lesson.position_columns, lesson.binary_code,
@@ -80,11 +80,11 @@ def command(draw: Draw) -> Callable[..., None]:
     def plot_figure(output: Path | None, **options: Any) -> None:
         from nmt.plotting import style
 
-        given = style.output_figure(output) if output else None
+        chosen_file = style.output_figure(output) if output else None
         figure = style.empty_figure()
         run = draw(figure, **options)
         path = output or (run.plots_path if run else Path()) / f"{name}.png"
-        style.save(figure, given or style.output_figure(path))
+        style.save(figure, chosen_file or style.output_figure(path))
         typer.echo(path)
 
     output_option = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)
@@ -100,7 +100,7 @@ plot = typer.Typer(
     subcommand_metavar="FIGURE [ARGUMENT]...",
     help="""Draw training curves, attention, embeddings and other figures.
 
-    Prints the path of the figure. The suffix of --output names its format: .png, .svg or .pdf.
+    nmt prints the path of the figure. The suffix of --output names its format: .png, .svg or .pdf.
 
     Examples:
         nmt plot losses

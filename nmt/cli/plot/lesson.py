@@ -26,7 +26,7 @@ Positions = Annotated[
 def position_matrix(figure: "Figure", length: Length = 100, width: Width = 512, base: Base = 10_000) -> None:
     """Draw the sinusoidal position encoding as an image.
 
-    Each row is the encoding of a position (Vaswani et al. 2017, section 3.5). Needs no run.
+    Each row is the encoding of a position (Vaswani et al. 2017, section 3.5). No run is needed.
 
     Examples:
         nmt plot position-matrix
@@ -41,7 +41,7 @@ def sinusoids(figure: "Figure", position: Positions = None, width: Width = 512, 
     """Draw the sines of single positions as curves over the dimensions.
 
     The curve of position k is sin(k / base^(2i/d)) over i, the number of the pair of dimensions. The default positions
-    are 0, 4, 8 and 12. Needs no run.
+    are 0, 4, 8 and 12. No run is needed.
 
     Examples:
         nmt plot sinusoids
@@ -81,8 +81,8 @@ def position_columns(
 def binary_code(figure: "Figure", length: Length = 16, width: Width = 8, base: Base = 16) -> None:
     """Draw the binary code of positions beside their sinusoids.
 
-    Each bit flips half as often as the bit before it. With base 16 and width 8, the wavelength of each sinusoid is
-    twice that of the pair before it. Needs no run.
+    Each bit flips half as often as the bit before it. With base 16 and width 8, the wavelength doubles from each pair
+    of sinusoids to the next. No run is needed.
 
     Examples:
         nmt plot binary-code
@@ -102,7 +102,7 @@ def position_similarity(
 ) -> None:
     """Draw the similarity of the encodings of every two positions.
 
-    The cosine depends only on the distance of the positions, and falls with it. Needs no run.
+    The cosine depends only on the distance of the positions, and falls with it. No run is needed.
 
     Examples:
         nmt plot position-similarity
@@ -123,7 +123,7 @@ def position_table(
 ) -> None:
     """Write out the position encoding of a sentence as a table.
 
-    Each cell holds a formula and its value. Needs no run.
+    Each cell holds a formula and its value. No run is needed.
 
     Examples:
         nmt plot position-table
@@ -141,7 +141,7 @@ def masks(
 ) -> None:
     """Draw the padding mask, the look-ahead mask and both combined.
 
-    A row is a token that attends, a column a token that is attended to. Masked cells are dark. Needs no run.
+    A row is a token that attends, a column a token that is attended to. Masked cells are dark. No run is needed.
 
     Examples:
         nmt plot masks "I am a robot"

@@ -1,4 +1,4 @@
-"""``nmt plot`` commands for those figures of runs and datasets that have options of their own."""
+"""``nmt plot`` commands for figures of runs and datasets that have further options."""
 
 import contextlib
 from datetime import datetime
@@ -24,7 +24,7 @@ KINDS = {
     "decoder": ("Self-attention of the decoder", READ, READ),
     "cross": ("Cross-attention", WRITTEN, SOURCE),
 }
-"""By kind of attention: its name, the tokens that attend (rows of a matrix), the tokens attended to (columns)."""
+"""Name of each kind of attention, the tokens that attend (rows of a matrix), and the tokens attended to (columns)."""
 SEPARATOR = "\N{NO-BREAK SPACE}· "  # lets a line of the title break only after the dot
 
 

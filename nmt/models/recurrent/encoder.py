@@ -171,8 +171,8 @@ class RecurrentEncoder(Layer):
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The outputs of the last layer, [N, E], those of two directions joined, and for each layer the final states
-            of its directions.
+            The outputs of the last layer, [N, E], in which two directions are concatenated, and for each layer the
+            final states of its directions.
         """
         finals = []
         x: Words | tf.Tensor = words

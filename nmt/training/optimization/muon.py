@@ -15,8 +15,8 @@ POLYNOMIALS = ((7.711, -22.1138, 16.2487), (3.2153, -2.4112, 0.5013), (2.2183, -
 MOMENTUM = 0.95
 """Decay of the mean of gradients."""
 ADAM_DEVIATION = 0.2
-"""Root mean square of the elements of a step, in learning rates. It is close to that of Adam's steps, so that Muon and
-Adam can share a learning rate (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2)."""
+"""Root mean square of the elements of a step, in learning rates. Adam's steps have a similar value, so Muon and Adam
+can share a learning rate (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2)."""
 
 
 class Muon(Checkpointed):
