@@ -117,6 +117,7 @@ def test_processes_share_the_encoding(project: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "True\n")
 
 
+@pytest.mark.slow
 def test_locks_hold_and_are_free_at_once_when_their_process_is_killed(project: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED], cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()

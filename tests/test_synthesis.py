@@ -83,6 +83,7 @@ def test_a_killed_command_ends_in_the_same_file(
     assert not list(Path("data").glob(".*.synthesis"))
 
 
+@pytest.mark.slow
 def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state of an older job lacks a key, which had its default then. The test leaves out all keys with defaults."""
     whole = package.synthesize("mono.en", "whole", export="none")

@@ -39,7 +39,7 @@ class Tolerance(NamedTuple):
     """Differences that a comparison accepts."""
 
     different: int = 0
-    """Most different translations in float32."""
+    """Number of translations that may differ in float32."""
     bleu: float = 0.5
     """Largest loss of BLEU if weights are quantized."""
     agreement: float = 50.0

@@ -217,4 +217,4 @@ def test_codes_are_shown_and_kept_by_a_run_and_its_successors(pairs: None, folde
         assert "; languages en to de\n" in shown
     assert "Note:" not in mine
     turned = nmt(*options, "--languages", "de-en", "--name", "turned", cwd=folder).stdout
-    assert "Note: this dataset is de to en, and run base translates en to de." in turned
+    assert "Note: this dataset is de to en, but run base translates en to de." in turned

@@ -63,7 +63,7 @@ def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
     assert matches("") == []
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("beam", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_translations_keep_terms_and_do_not_change_without_them(
     translator: Translator, glossary: Glossary, beam: int
 ) -> None:

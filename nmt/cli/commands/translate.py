@@ -122,18 +122,18 @@ def translate(
     notes = _Notes(translator.languages if is_whole else None)
     for texts, names in parts:
         options = TextOptions(search._replace(first=notes.count), terms, is_confident)
-        found = _found(translator, texts, names, options, prefix, skip_too_long)
+        results = _translate(translator, texts, names, options, prefix, skip_too_long)
         if as_json:
-            _write_json(translator, texts, found)
+            _write_json(translator, texts, results)
         elif n_best is not None:
-            _write_n_best(found, notes.count + 1)
+            _write_n_best(results, notes.count + 1)
         else:
-            _write_texts(found)
-        notes.add(texts, names, found)
+            _write_texts(results)
+        notes.add(texts, names, results)
     notes.write()
 
 
-def _found(
+def _translate(
     translator: "Translator", texts: list[str], names: list[str], options: "TextOptions", prefix: str,
     skip_too_long: bool,
 ) -> "list[list[Translation]]":  # fmt: skip
@@ -156,27 +156,27 @@ def _write_scores(translator: "Translator", parts: Iterable[tuple[list[str], lis
             typer.echo(f"{value:.4f}")
 
 
-def _write_texts(found: "list[list[Translation]]") -> None:
+def _write_texts(results: "list[list[Translation]]") -> None:
     """Print the best translation of each line."""
     from nmt.storage.text import as_cell
 
-    for best, *_ in found:
+    for best, *_ in results:
         typer.echo(as_cell(best.text))
 
 
-def _write_n_best(found: "list[list[Translation]]", first: int) -> None:
+def _write_n_best(results: "list[list[Translation]]", first: int) -> None:
     """Print several translations of each line, with the number of the line and the score."""
     from nmt.storage.text import as_cell
 
-    for number, translations in enumerate(found, start=first):
+    for number, translations in enumerate(results, start=first):
         for translation in translations:
             typer.echo(f"{number}\t{translation.score:.4f}\t{as_cell(translation.text)}")
 
 
-def _write_json(translator: "Translator", texts: list[str], found: "list[list[Translation]]") -> None:
+def _write_json(translator: "Translator", texts: list[str], results: "list[list[Translation]]") -> None:
     """Print a JSON object for each line."""
-    alignments = _alignments(translator, texts, found)
-    for source, translations, aligned in zip(texts, found, alignments, strict=True):
+    alignments = _alignments(translator, texts, results)
+    for source, translations, aligned in zip(texts, results, alignments, strict=True):
         typer.echo(_json_line(source, translations, aligned))
 
 
@@ -190,11 +190,11 @@ class _Notes:
         self._languages = languages
         self._skipped, self._shortened = list[str](), list[str]()
 
-    def add(self, texts: list[str], names: list[str], found: "list[list[Translation]]") -> None:
+    def add(self, texts: list[str], names: list[str], results: "list[list[Translation]]") -> None:
         """Add lines, their names in messages, and their translations."""
         from nmt.tokenizers.sentences import has_fewer_sentences
 
-        best = [translations[0] for translations in found]
+        best = [translations[0] for translations in results]
         self.count += len(texts)
         self._skipped += warn(best, names)
         if self._languages is None:
@@ -225,11 +225,11 @@ Pairs = list[tuple[int, int]]
 
 
 def _alignments(
-    translator: "Translator", texts: list[str], found: "list[list[Translation]]"
+    translator: "Translator", texts: list[str], results: "list[list[Translation]]"
 ) -> "list[list[Pairs | None]]":
     """Return the alignment of each translation of each text; None for a model without attention."""
     flat = [
-        (text, translation) for text, translations in zip(texts, found, strict=True) for translation in translations
+        (text, translation) for text, translations in zip(texts, results, strict=True) for translation in translations
     ]
     sources = [text if translation.ids else "" for text, translation in flat]
     aligned: Iterator[Pairs | None]
@@ -238,7 +238,7 @@ def _alignments(
         aligned = iter([weights.alignment() for weights in attention])
     except DataError:  # the model has no attention
         aligned = itertools.repeat(None)
-    return [[next(aligned) for _ in translations] for translations in found]
+    return [[next(aligned) for _ in translations] for translations in results]
 
 
 def _json_line(source: str, translations: "list[Translation]", alignments: "list[Pairs | None]") -> str:
@@ -291,9 +291,9 @@ def _write_document(
 
     def translate(lines: list[str]) -> list[str]:
         names = [f"{name}, text {line[:60]!r}" for line in lines]
-        found = [best for best, *_ in translator.find(lines, options, names=names, skip_too_long=skip_too_long)]
-        warn(found, names)
-        return [line if each.is_skipped else each.text for line, each in zip(lines, found, strict=True)]
+        results = [best for best, *_ in translator.find(lines, options, names=names, skip_too_long=skip_too_long)]
+        warn(results, names)
+        return [line if result.is_skipped else result.text for line, result in zip(lines, results, strict=True)]
 
     bar = Bar("lines")
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
