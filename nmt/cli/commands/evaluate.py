@@ -55,7 +55,7 @@ def evaluate(
     ] = None,
     tokenize: Annotated[
         str | None,
-        typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}. Default: by language."),
+        typer.Option(metavar="NAME", help=f"BLEU by {_listed(TOKENIZATIONS, 'or')}. Default: by language."),
     ] = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, like sacrebleu -lc; TER always does.")
