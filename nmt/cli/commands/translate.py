@@ -53,7 +53,7 @@ def translate(
         Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line, or a document with --output.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a document of --input: html, srt, vtt, po or docx.")
+        Path | None, typer.Option("--output", "-o", help="Write the document of --input, such as a .html or .md file.")
     ] = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print N different translations of each: number, score, text.")
