@@ -481,6 +481,8 @@ READERS = {
     "weights": Reader("some.safetensors", weights, lambda: read_arrays(Path("some.safetensors")), JSON + INTEGERS),
     "shapes": Reader("some.safetensors", weights, lambda: read_shapes(Path("some.safetensors")), JSON + INTEGERS),
     "html": Reader("a.html", lambda: [b"<meta charset=utf-8>a<b>b</b>"], look_at_document("a.html"), ANY_TEXT + TAGS),
+    "markdown": Reader("a.md", lambda: [b"# a\n\n- b *c* [d](e)\n\n|a|b|\n|-|-|\n|c|d|\n"], look_at_document("a.md"),
+                       ANY_TEXT + TAGS),
     "subtitles": Reader("a.vtt", lambda: [b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v A>a\nb\n"], look_at_document("a.vtt"),
                         ANY_TEXT + TAGS),
     "gettext": Reader("a.po", lambda: [b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'], look_at_document("a.po"),

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from nmt.documents.gettext import Catalogue
 from nmt.documents.html import Page
+from nmt.documents.markdown import Markdown
 from nmt.documents.subtitles import Subtitles
 from nmt.documents.word import WordDocument
 from nmt.errors import DataError
@@ -30,6 +31,7 @@ class Document(Protocol):
 
 FORMATS: dict[str, Callable[[bytes, str], Document]] = {
     ".html": Page, ".htm": Page, ".srt": Subtitles, ".vtt": Subtitles, ".po": Catalogue, ".docx": WordDocument,
+    ".md": Markdown, ".markdown": Markdown,
 }  # fmt: skip
 """Readers by suffix. A reader takes the content of a document, and its name for messages."""
 

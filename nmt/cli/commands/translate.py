@@ -55,7 +55,7 @@ def translate(
         typer.Option("--input", "-i", help="Text file, one sentence per line, or a document with --output."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Translated document of --input: html, srt, vtt, po or docx.")
+        Path | None, typer.Option("--output", "-o", help="Translated document of --input, such as .html or .md.")
     ] = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print N translations of each line: line number, score, text.")

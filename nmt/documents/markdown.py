@@ -1,0 +1,223 @@
+"""Markdown: the texts of paragraphs, headings, lists, quotes and tables are translated.
+
+markdown-it-py finds the blocks and the inline markup of their texts. A translated text replaces its own lines, as a
+single line. The source of everything else stays byte for byte: code, HTML blocks, front matter, link reference
+definitions, and texts whose translations are equal to them.
+"""
+
+import itertools
+import re
+from typing import Any, NamedTuple
+
+from markdown_it.token import Token
+
+from nmt.documents.blocks import Block, Item
+from nmt.documents.markdown_inline import PARSER, Image, escape, read_items, write_items
+from nmt.storage.text import decode_utf8
+from nmt.tokenizers.marks import move_space_out_of_tags
+
+MOST_BRACKETS = 1_000
+"""Most opening brackets of a text. Brackets take long to read, so a text with more is not translated."""
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_CONTAINERS = re.compile(r"(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))*+")
+"""Signs of the lists and quotes that contain a line."""
+_BLOCK_START = re.compile(r"\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:#{1,6}|[-+])(?:\s|\Z)|>|~~~|=++\s*+\Z|[-:|][-:|\s]*+\Z)")
+"""Beginning of a line that would become a block without a backslash after it."""
+_CLOSING_SEQUENCE = re.compile(r"(?<!\S)(?=#++\s*+\Z)")
+"""Place before number signs that would not be shown at the end of a heading."""
+_OUTER_PIPE = re.compile(r"\A\||\|\Z")
+"""Signs that make a table of one column out of a line and the line of hyphens after it."""
+
+
+class _Part(NamedTuple):
+    """Text between hard breaks."""
+
+    before: list[Item]
+    """Pieces and tags before the translated items."""
+    block: Block
+    after: list[Item]
+    """Pieces and tags after the translated items."""
+    end: str
+    """Source from here to the next part; empty after the last part."""
+
+
+class _Span(NamedTuple):
+    """A paragraph, a heading or a cell of a table."""
+
+    opening: Token
+    """Block token before the text."""
+    start: int
+    """Position in the source."""
+    end: int
+    parts: list[_Part]
+    images: set[str]
+    """Sources of images whose descriptions are translated."""
+
+
+class Markdown:
+    """A Markdown file in UTF-8."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        """Find the texts.
+
+        Raises:
+            DataError: if the file is not in UTF-8, or a text has too many tags.
+        """
+        self._source = decode_utf8(content, name)
+        pieces = _LINE_END.split(self._source)
+        self._lines = pieces[::2]
+        """Lines without line breaks."""
+        self._offsets = [0, *itertools.accumulate(map(len, pieces))][::2]
+        """Positions of the lines in the source."""
+        self._images: dict[str, Image] = {}
+        """Images whose descriptions are translated, by their sources."""
+        self._spans: list[_Span] = []
+        env: dict[str, Any] = {}
+        tokens = list[Token]()
+        PARSER.block.parse("\n".join(_parsed_lines(self._lines)), PARSER, env, tokens)
+        previous_end = 0
+        for opening, token in itertools.pairwise(tokens):
+            if token.type != "inline" or not token.content or token.content.count("[") > MOST_BRACKETS:
+                continue
+            places = self._places(opening, token, previous_end)
+            if places:
+                previous_end = places[-1][1]
+                self._add_span(opening, token.content, places, env)
+        self._parts = [part for span in self._spans for part in span.parts]
+        self.texts = [part.block.text for part in self._parts]
+        self.texts += [image.description for image in self._images.values()]
+        """The texts, followed by the descriptions of images."""
+
+    def render(self, texts: list[str]) -> bytes:
+        """Return the document with these texts in place of ``texts``."""
+        images: dict[str, str] = {}
+        for (source, image), description in zip(self._images.items(), texts[len(self._parts) :], strict=True):
+            if description != image.description:
+                images[source] = f"![{escape(description)}{image.rest}"
+        remaining, written, previous_end = iter(texts), list[str](), 0
+        for span in self._spans:
+            translations = [next(remaining) for _ in span.parts]
+            is_changed = translations != [part.block.text for part in span.parts]
+            if is_changed or not span.images.isdisjoint(images):
+                before = self._source[previous_end : span.start]
+                written += [before, _span_source(span, translations, images)]
+                previous_end = span.end
+        return "".join([*written, self._source[previous_end:]]).encode()
+
+    def _places(self, opening: Token, token: Token, previous_end: int) -> list[tuple[int, int]]:
+        """Return start and end of each line of a text in the source; nothing if they are not found.
+
+        Args:
+            opening: block token before the text.
+            token: inline token with the text.
+            previous_end: end of the text before, which may be in the same row of a table.
+        """
+        first = token.map[0] if token.map else 0
+        is_cell = opening.tag in ("th", "td")
+        content = token.content.replace("|", "\\|") if is_cell else token.content
+        places = list[tuple[int, int]]()
+        for number, text in enumerate(map(str.strip, content.split("\n")), start=first):
+            line, offset = self._lines[number], self._offsets[number]
+            if is_cell:
+                beginning = _CONTAINERS.match(line)
+                column = line.find(text, max(beginning.end() if beginning else 0, previous_end - offset))
+            elif opening.markup.startswith("#"):
+                column = line.find(text, line.find(opening.markup) + len(opening.markup))
+            else:
+                column = line.rfind(text)
+            if column < 0:
+                return []
+            places.append((offset + column, offset + column + len(text)))
+        return places
+
+    def _add_span(self, opening: Token, content: str, places: list[tuple[int, int]], env: dict[str, Any]) -> None:
+        """Add a text and the descriptions of its images.
+
+        Args:
+            opening: block token before the text.
+            content: source of the text, without the signs of lists and quotes.
+            places: start and end of its lines in the source.
+            env: link reference definitions of the document.
+        """
+        breaks = [self._source[end:start] for (_, end), (start, _) in itertools.pairwise(places)]
+        tokens = PARSER.inline.parse(content, PARSER, env, [])
+        parts, current, images, depth = list[_Part](), list[Item](), set[str](), 0
+        for item in read_items(content, breaks, tokens, self._images):
+            depth += {"open": 1, "close": -1}.get(item.kind, 0)
+            if depth == 0 and item.kind == "piece" and _LINE_END.search(item.value):
+                parts.append(_part(current, item.value))
+                current = []
+                continue
+            current.append(item)
+            if item.kind == "piece" and item.value in self._images:
+                images.add(item.value)
+        parts.append(_part(current, ""))
+        if images or any(part.block.text for part in parts):
+            self._spans.append(_Span(opening, places[0][0], places[-1][1], parts, images))
+
+
+def _parsed_lines(lines: list[str]) -> list[str]:
+    """Return the lines of a document without its byte-order mark, and with empty lines for its front matter."""
+    parsed = [lines[0].removeprefix("\ufeff"), *lines[1:]]
+    fence = parsed[0].rstrip()
+    if fence in ("---", "+++"):
+        stripped = [line.rstrip() for line in parsed]
+        if fence in stripped[1:]:
+            length = stripped.index(fence, 1) + 1
+            parsed[:length] = [""] * length
+    return parsed
+
+
+def _part(items: list[Item], end: str) -> _Part:
+    """Return the items before a hard break as a part. Its text is without the pieces, tags and spaces around it."""
+    opened, partners = list[int](), dict[int, int]()
+    for index, item in enumerate(items):
+        if item.kind == "open":
+            opened.append(index)
+        elif item.kind == "close":
+            partners[opened.pop()] = index
+    low, high = 0, len(items)
+    while low < high:
+        if _is_blank(items[low]):
+            low += 1
+        elif _is_blank(items[high - 1]):
+            high -= 1
+        elif partners.get(low) == high - 1:
+            low, high = low + 1, high - 1
+        else:
+            break
+    return _Part(items[:low], Block(items[low:high]), items[high:], end)
+
+
+def _is_blank(item: Item) -> bool:
+    return item.kind == "piece" or (item.kind == "text" and not item.value.strip())
+
+
+def _span_source(span: _Span, translations: list[str], images: dict[str, str]) -> str:
+    """Return the source of a text.
+
+    Args:
+        span: the text.
+        translations: translations of its parts. An empty one leaves its part as it is.
+        images: new sources of images by their old sources.
+    """
+    source, markup = "", span.opening.markup
+    is_cell = span.opening.tag in ("th", "td")
+    for part, translation in zip(span.parts, translations, strict=True):
+        text = move_space_out_of_tags(translation) if translation.strip() else part.block.text
+        items = [*part.before, *part.block.read(text), *part.after]
+        for index, item in enumerate(items):
+            if item.kind == "piece" and item.value in images:
+                items[index] = Item("piece", images[item.value])
+        line = write_items(items).strip()
+        if not is_cell:
+            line = _OUTER_PIPE.sub("&#124;", line)
+        if markup.startswith("#"):
+            line = _CLOSING_SEQUENCE.sub(r"\\", line)
+        elif beginning := _BLOCK_START.match(line):
+            line = f"{beginning[0]}\\{line[beginning.end() :]}"
+        source += line + part.end
+    if is_cell:
+        source = source.replace("|", "\\|")
+        source += " " if source.endswith("\\") else ""
+    return source
