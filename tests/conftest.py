@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -139,6 +140,10 @@ def outcome(run: Run) -> dict[str, object]:
     lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
     metrics = [{key: line[key] for key in line.keys() - {"seconds", "peak_memory"}} for line in lines]
     return {**arrays, "metrics": metrics}
+
+
+# A suite that runs in the background ignores Ctrl-C, and so would the commands that it interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
