@@ -78,7 +78,7 @@ def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(datas
 @pytest.mark.slow
 def test_the_best_weights_within_an_epoch_are_kept(dataset: Dataset) -> None:
     config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
-    trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
+    trainer = train("run", config, dataset, decode=scores(10, 30, 20, 10))
     assert trainer.progress.step == 4
     assert [record.step for record in trainer.run.validations()] == [1, 2, 3, 4]
     assert trainer.run.best() == "step-2" and "best step 2" in finished_message(trainer)
