@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 _SHORT_TEXT = 1_000  # length of a text that needs no joiners, even if all of it are combining marks
 _MOST_MARKS, _JOINER = 30, "\u034f"
+# Soft hyphen, zero-width space, word joiner, byte order mark, and marks of writing direction.
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u206f\ufeff]")
 _NOT_WORD_CHARACTER = re.compile(r"[^a-z0-9 ]")
 
 Normalizer = Callable[[str], str]
@@ -34,6 +36,23 @@ def stream_safe(text: str) -> str:
     return "".join(parts)
 
 
+def without_invisible(text: str) -> str:
+    """Return ``text`` without the invisible characters that carry no meaning for a model.
+
+    The zero-width joiner and non-joiner stay: they change how letters of Persian and Hindi, and emoji, are written.
+    """
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
+def nfc(text: str) -> str:
+    """Return ``text`` in form NFC (Unicode Annex 15), without invisible characters, with white space collapsed.
+
+    NFC changes how a character is stored, never how it looks.
+    """
+    visible = without_invisible(text)
+    return collapse_white_space(unicodedata.normalize("NFC", stream_safe(visible)))
+
+
 def nfkc(text: str) -> str:
     """Return ``text`` in Unicode normalization form NFKC (Unicode Annex 15), with white space collapsed."""
     return collapse_white_space(unicodedata.normalize("NFKC", stream_safe(text)))
@@ -51,5 +70,7 @@ def ascii_words(text: str) -> str:
     return " ".join(word for word in words if word.isalpha())
 
 
-NORMALIZERS: dict[str, Normalizer] = {"none": collapse_white_space, "nfkc": nfkc, "ascii-words": ascii_words}
+NORMALIZERS: dict[str, Normalizer] = {
+    "none": collapse_white_space, "nfc": nfc, "nfkc": nfkc, "ascii-words": ascii_words,
+}  # fmt: skip
 """Normalization functions by their names in the configuration."""
