@@ -69,10 +69,10 @@ def numbers(source: str, target: str) -> float:
 
 
 _MARK = re.compile(  # no commas, quotes and hyphens, and no marks within words
-    r"[^\w\s,،，、'’\"‚‘„“”«»‹›「」『』《》¿¡\u00ad\-\u0300-\u036f\u0590-\u1cff\u200b-\u200f]|[؟۔।]"  # noqa: RUF001
+    r"[^\w\s,،，、'’\"‚‘„“”«»‹›「」『』《》¿¡\u00ad\-\u0300-\u036f\u0590-\u1cff\u200b-\u200f]|[؟۔।]"
 )
 LAST = 20  # final characters of a side, in which its closing mark is searched
-_END = re.compile(rf"(か[。.]|[?？؟;፧][^\w\s]{{0,{LAST}}})$|[^\w\s]$")  # noqa: RUF001
+_END = re.compile(rf"(か[。.]|[?？؟;፧][^\w\s]{{0,{LAST}}})$|[^\w\s]$")
 
 
 def punctuation(source: str, target: str) -> float:

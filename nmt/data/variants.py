@@ -9,7 +9,7 @@ from random import Random
 
 from nmt.data.sources.formats import Pair
 
-STOPS = ".!?…。！？"  # noqa: RUF001 - the last are of Chinese and Japanese
+STOPS = ".!?…。！？"
 SHORTEST_MISTYPED = 4
 """Number of letters of the shortest word that gets typing errors."""
 MISTYPED_SHARE = 0.1

@@ -17,7 +17,7 @@ TEXTS = ["Ein Mädchen läuft.", "zwei Hunde", "drei schöne Straßen", "im thir
 
 TOKENIZERS = {
     name: SubwordTokenizer.fit(TEXTS, DataConfig(tokenizer="subword", normalization=name, vocabulary_size=330))
-    for name in ("none", "nfkc")
+    for name in ("none", "nfc", "nfkc")
 }
 PROCESSORS = {
     name: sentencepiece.SentencePieceProcessor(model_proto=with_normalization(tokenizer))
