@@ -168,7 +168,8 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
     """Return the sentencepiece model of a tokenizer, with the tokenizer's normalization as rules of the model.
 
     The rules are a table of strings and their replacements, of which the longest match applies. They are computed with
-    the same functions. Combining marks in another order than Unicode's stay as they are.
+    the same functions. Combining marks in another order than Unicode's stay as they are, as does a
+    mark that an invisible character separates from its letter.
     """
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
     if model.normalizer_spec.precompiled_charsmap:  # an imported model has its own rules
