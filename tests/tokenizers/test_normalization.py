@@ -78,7 +78,8 @@ def test_nfc_removes_invisible_characters_and_changes_no_other_character_for_a_r
     "text",
     [
         "10² m² ≈ ½ km², Ⅷ, ﬁ", "，？！（）「」『』【】〜", "١٢٣ ؟ می\u200cخواهم", "क\u094d\u200dष क्या?",
-        "İstanbul’da ılık",         "👩\u200d🔬 ❤\ufe0f", "ＡＢＣ１２３", "ｶﾞｷﾞ", "ﷲ", "Ǆ ŉ", "한국어", "ไทย\u0e33", "ᠮᠣᠩᠭᠣᠯ",
+        "İstanbul’da ılık",
+        "👩\u200d🔬 ❤\ufe0f", "ＡＢＣ１２３", "ｶﾞｷﾞ", "ﷲ", "Ǆ ŉ", "한국어", "ไทย\u0e33", "ᠮᠣᠩᠭᠣᠯ",
     ],
 )  # fmt: skip
 def test_nfc_keeps_the_characters_of_every_language(text: str) -> None:
