@@ -35,6 +35,7 @@ from nmt.serving.protocol import (
     TranslationDetails,
 )
 from nmt.text.translator import USUAL, TextOptions
+from nmt.tokenizers.scripts import direction
 from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
@@ -158,7 +159,10 @@ class Service:
         """Return all languages; a language that is only a target has no targets of its own."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
         targets = {code: [pair.target for pair in self._models if pair.source == code] for code in codes}
-        return [Language(code=code, name=language_name(code), targets=targets[code]) for code in codes]
+        return [
+            Language(code=code, name=language_name(code), targets=targets[code], direction=direction(code))
+            for code in codes
+        ]
 
     @contextmanager
     def place(self) -> Iterator[None]:
