@@ -253,7 +253,7 @@ class Service:
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
             [results] = await self._translate([document], USUAL, 0, request.glossary)
             translations = await self._prepare(document.render, results, 0)
-            translated = await self._read(render_isolated, name, content, translations)
+            translated = await self._read(render_isolated, name, content, translations, *pairs[0])
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
         file_name = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
