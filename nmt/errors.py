@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-
 JOINERS = "\u200c\u200d"
 """Zero-width non-joiner and joiner: invisible, but they change how Persian and Hindi letters are written."""
 SPACES = "\u00a0\u202f\u3000"

@@ -79,8 +79,7 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     document = read_document(str(request["name"]), content)
     translations = request.get("texts")
     if isinstance(translations, list):
-        source, target = request["languages"]  # type: ignore[misc]
-        return render_document(document, translations, source, target)
+        return render_document(document, translations, *request["languages"])  # type: ignore[misc]
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))
     return json.dumps({"texts": document.texts if is_short else [], "characters": characters}).encode()

@@ -41,8 +41,8 @@ def language_edits(tags: Sequence[Tag], source: str, target: str) -> Iterator[Ed
     """Yield the changes that declare the language of a translation.
 
     The source language becomes the target language. The direction of the source becomes that of the target; if these
-    differ, ``dir`` is added to ``<html>`` and to elements whose language changes. Elements that declare another language
-    stay as they are.
+    differ, ``dir`` is added to ``<html>`` and to elements whose language changes. Elements that declare another
+    language stay as they are.
 
     Args:
         tags: tags with ``lang`` or ``dir``, and ``<html>``.

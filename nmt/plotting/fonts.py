@@ -1,7 +1,7 @@
 """Fonts for text in any script, and the characters that no installed font has.
 
-matplotlib joins Arabic letters, places vowel signs and orders text by its direction. It does not look for fonts: text is
-drawn in the given families, and a character that none of them has becomes a box.
+matplotlib joins Arabic letters, places vowel signs and orders text by its direction. It does not look for fonts: text
+is drawn in the given families, and a character that none of them has becomes a box.
 """
 
 import contextlib

@@ -109,13 +109,13 @@ def sentence_space(before: str, language: str) -> str:
     return "" if language.partition("-")[0] in _NO_SPACE_BETWEEN_SENTENCES else " "
 
 
-_RIGHT_TO_LEFT = frozenset(
-    "ar ara arb ary arz azb ckb div dv fa fas he heb ks kas lrc mzn nqo pbt pes pnb prs ps pus sd skr snd syr ug uig ur "
-    "urd yi yid".split()
-)
+_RIGHT_TO_LEFT = frozenset({
+    "ar", "ara", "arb", "ary", "arz", "azb", "ckb", "div", "dv", "fa", "fas", "he", "heb", "kas", "ks", "lrc", "mzn",
+    "nqo", "pbt", "pes", "pnb", "prs", "ps", "pus", "sd", "skr", "snd", "syr", "ug", "uig", "ur", "urd", "yi", "yid",
+})  # fmt: skip
 SCRIPT_LETTERS = 4
 """Letters of a script in a language code, as in zh-Hans."""
-_RIGHT_TO_LEFT_SCRIPTS = frozenset("adlm arab hebr mand nkoo rohg samr syrc thaa".split())
+_RIGHT_TO_LEFT_SCRIPTS = frozenset({"adlm", "arab", "hebr", "mand", "nkoo", "rohg", "samr", "syrc", "thaa"})
 
 
 def direction(language: str) -> Literal["ltr", "rtl", "auto"]:

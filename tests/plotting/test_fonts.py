@@ -1,5 +1,7 @@
 """Text of any script is drawn in an installed font, and characters that no font has are named once."""
 
+# ruff: noqa: RUF001 - texts in other scripts
+
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -133,7 +135,14 @@ def test_the_command_says_once_which_characters_no_font_has(
         return
     [message] = done.stderr.splitlines()
     assert message.startswith(f"nmt: {path}: no installed font has 11 of the figure's characters")
-    for part in ("Devanagari, such as", "Ethiopic, such as", "CJK, such as", "fonts-noto-cjk", "fonts-noto-core", ".svg"):
+    for part in (
+        "Devanagari, such as",
+        "Ethiopic, such as",
+        "CJK, such as",
+        "fonts-noto-cjk",
+        "fonts-noto-core",
+        ".svg",
+    ):
         assert part in message
     system.install("All", "ሰላምहिन्दी日本")
     done = CliRunner().invoke(app, ["plot", "masks", "ሰላም हिन्दी 日本", "--output", str(path)])

@@ -414,7 +414,9 @@ def test_languages_can_be_selected_swapped_and_detected_and_have_their_writing_d
     page.open()
     page.translate("one")
     assert tags() == ("", "") and page.find("#swap").get_property("disabled")
-    assert page.run("return ['source', 'mirror', 'target'].map((id) => document.getElementById(id).dir)") == ["auto"] * 3
+    assert (
+        page.run("return ['source', 'mirror', 'target'].map((id) => document.getElementById(id).dir)") == ["auto"] * 3
+    )
     assert page.texts("option") == ["Source", "Target"]
 
 
