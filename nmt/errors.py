@@ -7,11 +7,20 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+JOINERS = "\u200c\u200d"
+"""Zero-width non-joiner and joiner: invisible, but they change how Persian and Hindi letters are written."""
+SPACES = "\u00a0\u202f\u3000"
+"""No-break spaces, which French has before a question mark, and the wide space of Chinese and Japanese."""
+_SHOWN = frozenset(f"\n{JOINERS}{SPACES}")
+
 
 def printable(text: str) -> str:
-    """Return text with escapes in place of control and unprintable characters, except line breaks."""
+    """Return text with escapes in place of control and unprintable characters.
+
+    Line breaks, and the joiners and spaces of ordinary text, stay as they are.
+    """
     return "".join(
-        character if character.isprintable() or character == "\n" else ascii(character)[1:-1] for character in text
+        character if character.isprintable() or character in _SHOWN else ascii(character)[1:-1] for character in text
     )
 
 

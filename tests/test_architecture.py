@@ -33,7 +33,7 @@ PARTS: dict[str, str] = {
     "plotting": "errors message storage config tokenizers models runs evaluation training",
     "export": "errors message extras storage config runtime tokenizers models runs data decoding evaluation",
     "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",
-    "reporting": "errors storage runtime runs data text evaluation training plotting",
+    "reporting": "errors storage runtime tokenizers runs data text evaluation training plotting",
     "api": "errors message config interface runs data decoding text training recipes",
     "synthesis": "errors message storage config interface runs data decoding text evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",

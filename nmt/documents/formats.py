@@ -59,6 +59,17 @@ def read_document(name: str, content: bytes) -> Document:
     return FORMATS[suffix_of(name)](content, name)
 
 
+def render_document(document: Document, texts: list[str], source: str, target: str) -> bytes:
+    """Return a document with these texts in place of ``document.texts``.
+
+    Args:
+        document: a document of any format.
+        texts: the texts of the document in the language ``target``.
+        source, target: language codes, which an HTML page declares; "source" and "target" if they are unknown.
+    """
+    return document.render(texts, source, target) if isinstance(document, Page) else document.render(texts)
+
+
 def translate_texts(
     texts: Sequence[str], translate: Callable[[list[str]], list[str]], progress: Callable[[int, int], None]
 ) -> list[str]:

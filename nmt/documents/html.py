@@ -1,4 +1,4 @@
-"""HTML: text is translated, tags and everything else stay byte for byte.
+"""HTML: text is translated, tags and everything else stay byte for byte, except the language of a page.
 
 The HTML is split where browsers begin and end tags (https://html.spec.whatwg.org/multipage/parsing.html) and never
 serialized again, so attributes keep their spelling. Time grows linearly with the length of the text.
@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple
 
 from nmt.documents.blocks import Block, Item
 from nmt.documents.charsets import decode_exactly, page_codec
+from nmt.documents.page_language import LANGUAGE_ATTRIBUTES, Edit, Span, Tag, language_edits
 from nmt.errors import DataError
 
 
@@ -81,9 +82,11 @@ class _Element(NamedTuple):
     preformatted: bool
     foreign: bool
     """Whether the element is SVG or MathML, or within it."""
+    language: str
+    """Declared language of the element or of those around it; empty if there is none."""
 
 
-PAGE = _Element("", translated=True, preformatted=False, foreign=False)
+PAGE = _Element("", translated=True, preformatted=False, foreign=False, language="")
 
 
 class Page:
@@ -101,12 +104,12 @@ class Page:
             raise DataError(
                 f"{name} is not in the encoding {self._codec.name}. Correct <meta charset>, or save the page as UTF-8."
             )
-        self._markup = Markup(html, has_labels=True)
+        self._markup = Markup(html, is_page=True)
         self.texts = self._markup.texts
 
-    def render(self, texts: list[str]) -> bytes:
-        """Return the page with these texts in place of ``texts``."""
-        return self._codec.encode(self._markup.render(texts), "xmlcharrefreplace")[0]
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
+        """Return the page with these texts in place of ``texts``; they are in the language ``target``."""
+        return self._codec.encode(self._markup.render(texts, source, target), "xmlcharrefreplace")[0]
 
 
 class _Part(NamedTuple):
@@ -141,18 +144,21 @@ class Markup:
     IS_CUE: ClassVar = False
     """Whether the HTML is the text of a subtitle, whose lines belong together."""
 
-    def __init__(self, html: str, *, has_entities: bool = True, has_labels: bool = False) -> None:
+    def __init__(self, html: str, *, has_entities: bool = True, is_page: bool = False) -> None:
         """Find the texts to translate. An unfinished tag extends to the end of the HTML, as in a browser.
 
         Args:
             html: the HTML.
             has_entities: whether character references, such as &amp;, are replaced.
-            has_labels: whether to translate the attributes of ``LABELS`` too.
+            is_page: whether the HTML is a whole page: the attributes of ``LABELS`` are translated too, and its
+                attributes lang and dir become those of the translation.
         """
-        self._has_entities, self._has_labels = has_entities, has_labels
+        self._has_entities, self._is_page = has_entities, is_page
         self._raws: list[str] = []
         """Tags and texts in order; joined, they are the HTML."""
         self._labels: list[_Label] = []
+        self._tags: list[Tag] = []
+        """Tags that may declare the language of the translation."""
         self._open: deque[_Element] = deque(maxlen=MOST_OPEN)
         self._parts: list[_Part] = []
         self._pieces: list[list[int]] = []
@@ -185,15 +191,23 @@ class Markup:
         """The texts with marks in place of tags, followed by the values of attributes."""
         self.texts += [plain_text(self._raws[label.raw][label.start + 1 : label.end - 1]) for label in self._labels]
 
-    def render(self, texts: list[str]) -> str:
-        """Return the HTML with these texts in place of ``texts``; their numbers are equal."""
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> str:
+        """Return the HTML with these texts in place of ``texts``; their numbers are equal.
+
+        Args:
+            texts: texts in the language ``target``.
+            source, target: language codes; "source" and "target" if they are unknown.
+        """
         raws, count = self._raws.copy(), len(self._blocks)
-        # Last label first, so that the positions of other labels in the same tag stay valid.
-        for label, old, new in reversed([*zip(self._labels, self.texts[count:], texts[count:], strict=True)]):
+        edits = [*language_edits(self._tags, source, target)]
+        for label, old, new in zip(self._labels, self.texts[count:], texts[count:], strict=True):
             if new != old:
-                raw = raws[label.raw]
-                quote = raw[label.start]
-                raws[label.raw] = f"{raw[: label.start]}{quote}{escape(new)}{quote}{raw[label.end :]}"
+                quote = raws[label.raw][label.start]
+                edits.append(Edit(label.raw, label.start, label.end, f"{quote}{escape(new)}{quote}"))
+        # Last edit first, so that the positions of other edits in the same tag stay valid.
+        for edit in sorted(edits, reverse=True):
+            raw = raws[edit.raw]
+            raws[edit.raw] = f"{raw[: edit.start]}{edit.text}{raw[edit.end :]}"
         pieces = ["".join(raws[index] for index in piece) for piece in self._pieces]
         for (index, block), text in zip(self._blocks, texts, strict=False):
             if text != block.text:
@@ -223,19 +237,25 @@ class Markup:
         else:
             kind = "piece" if name in VOID or attributes.endswith("/") or is_kept else "open"
         self._add(kind, raw, name, is_kept)
-        if self._has_labels and was_translated and not is_kept:
-            self._add_labels(attributes, start)
+        if self._is_page and was_translated and not is_kept:
+            self._add_attributes(name, attributes, start)
 
-    def _add_labels(self, attributes: str, start: int) -> None:
-        """Record the attributes of the last tag that readers see; the first of several equal names counts."""
-        names = set[str]()
+    def _add_attributes(self, tag: str, attributes: str, start: int) -> None:
+        """Record the attributes of the last tag that the translation changes; the first of equal names counts."""
+        raw, names, spans = len(self._raws) - 1, set[str](), dict[str, Span]()
         for attribute in _ATTRIBUTES.finditer(attributes):
             name, value = attribute[1].lower(), attribute[2] or ""
-            if name not in LABELS or name in names:
+            if name in names:
                 continue
             names.add(name)
-            if value[:1] in ("'", '"') and value[1:-1].strip():
-                self._labels.append(_Label(len(self._raws) - 1, start + attribute.start(2), start + attribute.end(2)))
+            first, end = start + attribute.start(2), start + attribute.end(2)
+            if name in LABELS and value[:1] in ("'", '"') and value[1:-1].strip():
+                self._labels.append(_Label(raw, first, end))
+            elif value and (name == "dir" or name in LANGUAGE_ATTRIBUTES):
+                spans[name] = Span(plain_text(_unquoted(value)), first, end)
+        if spans or tag == "html":
+            own = spans.get("lang") or spans.get("xml:lang")
+            self._tags.append(Tag(raw, tag, own.value if own else self._parent.language, spans))
 
     def _add(self, kind: str, raw: str, text: str = "", is_begun: bool = False) -> None:
         """Add a tag or a text. An inline element that is not translated becomes a single piece with its content."""
@@ -310,8 +330,7 @@ class Markup:
             return
         values: dict[str, str] = {}
         for key, value in _ATTRIBUTES.findall(attributes):
-            text = value[1:-1] if value[:1] in ("'", '"') else value
-            values.setdefault(key.lower(), text)  # the first of several equal names counts
+            values.setdefault(key.lower(), _unquoted(value))  # the first of several equal names counts
         parent = self._parent
         translated = parent.translated
         if "notranslate" in plain_text(values.get("class") or "").split():
@@ -322,6 +341,7 @@ class Markup:
         self._open.append(_Element(
             name, translated and name not in KEPT, parent.preformatted or name in PREFORMATTED,
             parent.foreign or name in _FOREIGN,
+            plain_text(values.get("lang") or values.get("xml:lang") or "") or parent.language,
         ))  # fmt: skip
 
     def _end(self, name: str) -> None:
@@ -331,6 +351,10 @@ class Markup:
                 for _ in range(count):
                     self._open.pop()
                 return
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if value[:1] in ("'", '"') else value
 
 
 def _partners(parts: list[_Part]) -> dict[int, int]:

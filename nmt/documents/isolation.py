@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from nmt.documents.formats import read_document
+from nmt.documents.formats import read_document, render_document
 from nmt.errors import DataError, NmtError
 
 MOST_SECONDS, MOST_MEMORY = 10, 2**30
@@ -37,12 +37,12 @@ def read_isolated(name: str, content: bytes, max_characters: int) -> Texts:
     return Texts(**json.loads(_run({"name": name, "max_characters": max_characters}, name, content)))
 
 
-def render_isolated(name: str, content: bytes, texts: list[str]) -> bytes:
-    """Return a document with translated texts, from a process of its own.
+def render_isolated(name: str, content: bytes, texts: list[str], source: str, target: str) -> bytes:
+    """Return a document with texts that are translated from ``source`` to ``target``, from a process of its own.
 
     Raises: the errors of ``read_isolated``.
     """
-    return _run({"name": name, "texts": texts}, name, content)
+    return _run({"name": name, "texts": texts, "languages": [source, target]}, name, content)
 
 
 def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
@@ -79,7 +79,7 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     document = read_document(str(request["name"]), content)
     translations = request.get("texts")
     if isinstance(translations, list):
-        return document.render(translations)
+        return render_document(document, translations, *request["languages"])  # type: ignore[misc]
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))
     return json.dumps({"texts": document.texts if is_short else [], "characters": characters}).encode()

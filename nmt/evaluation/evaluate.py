@@ -234,7 +234,8 @@ def evaluate(
         terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
     )
-    return Evaluation(record, test_set.sources, lines, translations, chrf)
+    codes = systems[0].manifest.languages if systems else {"source": "source", "target": "target"}
+    return Evaluation(record, test_set.sources, lines, translations, chrf, (codes["source"], codes["target"]))
 
 
 def _tokenization(systems: Sequence[RunSystem], references: Sequence[str]) -> str:

@@ -176,6 +176,8 @@ class Evaluation:
     """N translations, by system name."""
     chrf: dict[str, np.ndarray]
     """chrF of each sentence, float64 [N], by system name."""
+    languages: tuple[str, str] = ("source", "target")
+    """Codes of source and target; "source" and "target" if they are unknown."""
 
 
 def pick_examples(

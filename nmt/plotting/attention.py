@@ -13,6 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from rich.cells import cell_len
 
 from nmt.plotting.style import INK, MARGIN, POINTS, SMALL, add_bar, add_title, label_columns, label_rows, token_label
 
@@ -110,7 +111,7 @@ def draw_attention(
 
 def _label_length(tokens: Sequence[str], size: float) -> float:
     """Return about how long the longest label of some tokens is, in inches, in a font of ``size`` points."""
-    return LETTER * size * max(len(token_label(token)) for token in tokens)
+    return LETTER * size * max(cell_len(token_label(token)) for token in tokens)
 
 
 def top_of_scale(weights: Sequence[np.ndarray]) -> float:

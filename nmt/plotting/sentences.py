@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from rich.cells import cell_len
 
 from nmt.errors import DataError, counted
 from nmt.message import Argument
@@ -94,7 +95,7 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     tokens = [*words, *[PADDING] * padding]
     side = float(np.clip(0.42 * length, 2.6, 8.0))
     size = float(np.clip(0.42 * side * style.POINTS / length, 3, 10))
-    longest = max(len(style.token_label(token)) for token in tokens) * size / style.POINTS  # in ems, as inches
+    longest = max(cell_len(style.token_label(token)) for token in tokens) * size / style.POINTS  # in ems, as inches
     figure.set_size_inches(3 * side + 1.2 + 0.6 * longest, side + 1.7 + 0.45 * longest)
     style.add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
     panels = figure.subplots(1, 3, sharey=True)

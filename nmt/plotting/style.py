@@ -5,16 +5,14 @@ figure can be read in grey. Names that users chose, such as the name of a run, a
 """
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -27,7 +25,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from nmt.errors import NmtError, printable
+from nmt.errors import JOINERS, NmtError, printable
+from nmt.plotting.fonts import families, missing_characters_as_boxes
 from nmt.storage.json_file import read_json
 from nmt.storage.outputs import OutputFile
 
@@ -60,11 +59,6 @@ DENSE = 300  # rows or columns; in a larger matrix a cell may be narrower than a
 FEW_TICKS = 8  # of a matrix
 LIGHT = 0.47  # mean of red, green and blue; on a lighter cell, black text is easier to read than white text
 
-FONTS = {  # fonts with East Asian characters, used in addition to the font that comes with matplotlib
-    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Zen Hei",
-    "WenQuanYi Micro Hei", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Hiragino Sans", "PingFang SC",
-    "Arial Unicode MS",
-}  # fmt: skip
 PROGRAM = "nmt plot"
 # Metadata in a file, by suffix. It holds no date, so that equal figures are equal files.
 METADATA: dict[str, dict[str, str | None]] = {
@@ -257,7 +251,17 @@ def shortened(text: str, longest: int) -> str:
     """
     if len(text) <= longest:
         return text
-    return f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
+    start, end = longest // 2, len(text) - (longest - 1) // 2
+    while start and _belongs_to_the_letter_before(text[start]):
+        start -= 1
+    while end < len(text) and _belongs_to_the_letter_before(text[end]):
+        end += 1
+    return f"{text[:start]}…{text[end:]}"
+
+
+def _belongs_to_the_letter_before(character: str) -> bool:
+    """Return whether a character is a combining mark, such as an accent or a vowel sign of Hindi, or a joiner."""
+    return unicodedata.category(character).startswith("M") or character in JOINERS
 
 
 def token_label(token: str) -> str:
@@ -284,18 +288,10 @@ def label_columns(axes: Axes, tokens: Sequence[str], size: float = SMALL, every:
 
 
 def show_literally(*texts: Text) -> None:
-    """Show texts as the user wrote them: "$" begins no formula, and installed fonts show East Asian characters."""
+    """Show texts as the user wrote them: "$" begins no formula, and installed fonts show letters of any script."""
     for text in texts:
         text.set_parse_math(False)
-        text.set_fontfamily(["DejaVu Sans", *sorted(FONTS.intersection(font_manager.get_font_names()))])
-
-
-@contextmanager
-def missing_characters_as_boxes() -> Iterator[None]:
-    """Silence the warnings about characters that no font has; matplotlib draws boxes for them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        yield
+        text.set_fontfamily(families(text.get_text()))
 
 
 # --- files

@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from nmt.errors import DataError, NotFoundError, counted
 from nmt.message import Argument
 from nmt.plotting import style
+from nmt.plotting.fonts import missing_characters_as_boxes
 from nmt.plotting.sinusoids import cosines, unit_rows
 from nmt.plotting.trained import Vocabulary
 from nmt.storage.names import did_you_mean
@@ -195,7 +196,7 @@ def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str],
     The first ``bold`` labels are bold, as their points are large. This lays the figure out, since the positions of
     labels depend on its final form.
     """
-    with style.missing_characters_as_boxes():
+    with missing_characters_as_boxes():
         figure.draw_without_rendering()
         pixels = axes.transData.transform(points)
         inside = axes.get_window_extent()

@@ -18,7 +18,8 @@ from nmt.plotting import style
 from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_corpora, draw_losses, draw_schedule, draw_speed
-from nmt.plotting.style import COLORS, FAINT_INK, INK, empty_figure, missing_characters_as_boxes
+from nmt.plotting.fonts import missing_characters_as_boxes
+from nmt.plotting.style import COLORS, FAINT_INK, INK, empty_figure
 from nmt.runs.calibration import Calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation

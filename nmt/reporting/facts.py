@@ -14,6 +14,7 @@ from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.runs.weights import count_weights
 from nmt.storage.arrays import read_checksum
+from nmt.tokenizers.scripts import join_words, split_words
 from nmt.training.checkpoints import newest_environment
 
 
@@ -165,18 +166,18 @@ def sample_histories(runs: Sequence[RunFacts]) -> dict[tuple[str, str], dict[str
 def changes(before: str | None, after: str) -> list[Piece]:
     """Return ``after`` in pieces, with the differences from ``before`` marked; without ``before``, nothing is marked.
 
-    The pieces are groups of words. Text without spaces, such as Chinese, is compared by characters.
+    The pieces are groups of words; in scripts without spaces, a word is a character.
     """
     if before is None:
-        return [Piece(after, "kept")] if after else []
-    by_words = " " in before or " " in after
-    old, new = (text.split(" ") if by_words else [*text] for text in (before, after))
-    glue = " " if by_words else ""
+        return [Piece(after, "kept")] if after.strip() else []
+    old, new = split_words(before), split_words(after)
+    matcher = difflib.SequenceMatcher(None, [word.text for word in old], [word.text for word in new], autojunk=False)
     pieces = list[Piece]()
-    for change, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    space = ""  # after the previous piece
+    for change, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         words = old[old_start:old_end] if change == "delete" else new[new_start:new_end]
-        text = f"{glue if pieces else ''}{glue.join(words)}"
+        following = {text[end - 1].space for text, end in ((old, old_end), (new, new_end)) if end}
+        text = f"{space}{join_words(words)}"
+        space = max(following, default="")
         pieces.append(Piece(text, "removed" if change == "delete" else "kept" if change == "equal" else "added"))
     return pieces

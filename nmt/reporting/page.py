@@ -22,6 +22,7 @@ from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
 from nmt.storage.outputs import OutputFile
+from nmt.tokenizers.scripts import direction
 from nmt.version import version
 
 GENERATOR = "nmt report"
@@ -91,6 +92,7 @@ def run_page(
             if facts.calibration
         ],
         samples=sample_histories(runs),
+        languages=_common_languages(runs),
         maps=maps,
         notes=notes,
         settings=settings_table(runs),
@@ -100,6 +102,18 @@ def run_page(
         ],
         machine=machine or {},
     )
+
+
+def _common_languages(runs: Sequence[RunFacts]) -> tuple[str, str]:
+    """Return the codes of source and target; "source" and "target" if they are unknown, or differ between runs."""
+    pairs = {(facts.manifest.languages["source"], facts.manifest.languages["target"]) for facts in runs}
+    return pairs.pop() if len(pairs) == 1 else ("source", "target")
+
+
+def text_attributes(language: str) -> Markup:
+    """Return the attributes lang and dir for text in a language; without a known language, the text decides."""
+    way = direction(language)
+    return Markup('dir="auto"') if way == "auto" else Markup('lang="{}" dir="{}"').format(language, way)
 
 
 class Table(NamedTuple):
@@ -153,7 +167,10 @@ def evaluation_page(evaluation: Evaluation) -> str:
     record = evaluation.record
     title = "Evaluation of " + ", ".join(system.name for system in record.systems)
     trained_on = set(record.overlap.numbers)
-    return _render("evaluation.html", title=title, record=record, texts=evaluation, trained_on=trained_on)
+    return _render(
+        "evaluation.html", title=title, record=record, texts=evaluation, languages=evaluation.languages,
+        trained_on=trained_on,
+    )  # fmt: skip
 
 
 def _render(template: str, **content: Any) -> str:
@@ -168,7 +185,7 @@ def _render(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     figures = {"length_figures": length_figures, "stress_figures": stress_figures}
-    environment.globals |= {"words": words, "duration": duration, **figures}
+    environment.globals |= {"words": words, "duration": duration, "written_in": text_attributes, **figures}
     return environment.get_template(template).render(
         generator=GENERATOR,
         nmt=version(),

@@ -113,6 +113,7 @@ class Language(BaseModel):
     code: str
     name: str
     targets: list[str] = Field(description="Codes of the target languages for this source language.")
+    direction: Literal["ltr", "rtl", "auto"] = Field(description="Direction of writing; auto if it is unknown.")
 
 
 class TranslationDetails(BaseModel):

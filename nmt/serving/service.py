@@ -35,6 +35,7 @@ from nmt.serving.protocol import (
     TranslationDetails,
 )
 from nmt.text.translator import USUAL, TextOptions
+from nmt.tokenizers.scripts import direction
 from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
@@ -158,7 +159,10 @@ class Service:
         """Return all languages; a language that is only a target has no targets of its own."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
         targets = {code: [pair.target for pair in self._models if pair.source == code] for code in codes}
-        return [Language(code=code, name=language_name(code), targets=targets[code]) for code in codes]
+        return [
+            Language(code=code, name=language_name(code), targets=targets[code], direction=direction(code))
+            for code in codes
+        ]
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -249,7 +253,7 @@ class Service:
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
             [results] = await self._translate([document], USUAL, 0, request.glossary)
             translations = await self._prepare(document.render, results, 0)
-            translated = await self._read(render_isolated, name, content, translations)
+            translated = await self._read(render_isolated, name, content, translations, *pairs[0])
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
         file_name = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"

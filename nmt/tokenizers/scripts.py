@@ -8,7 +8,7 @@ combining marks, or a run of katakana.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 """Hiragana and katakana, as a range in regular expressions."""
@@ -107,3 +107,30 @@ def sentence_space(before: str, language: str) -> str:
     if language in ("source", "target", ""):
         return "" if _SPACELESS_END.search(before) else " "
     return "" if language.partition("-")[0] in _NO_SPACE_BETWEEN_SENTENCES else " "
+
+
+_RIGHT_TO_LEFT = frozenset({
+    "ar", "ara", "arb", "ary", "arz", "azb", "ckb", "div", "dv", "fa", "fas", "he", "heb", "kas", "ks", "lrc", "mzn",
+    "nqo", "pbt", "pes", "pnb", "prs", "ps", "pus", "sd", "skr", "snd", "syr", "ug", "uig", "ur", "urd", "yi", "yid",
+})  # fmt: skip
+SCRIPT_LETTERS = 4
+"""Letters of a script in a language code, as in zh-Hans."""
+_RIGHT_TO_LEFT_SCRIPTS = frozenset({"adlm", "arab", "hebr", "mand", "nkoo", "rohg", "samr", "syrc", "thaa"})
+
+
+def direction(language: str) -> Literal["ltr", "rtl", "auto"]:
+    """Return the direction in which a language is written, as a value of HTML's ``dir``.
+
+    >>> direction("ar"), direction("pa-Arab"), direction("de"), direction("target")
+    ('rtl', 'rtl', 'ltr', 'auto')
+
+    Args:
+        language: language code; "source" or "target" if it is unknown.
+    """
+    if language in ("source", "target", ""):
+        return "auto"
+    base, *subtags = language.lower().replace("_", "-").split("-")
+    for subtag in subtags:
+        if len(subtag) == SCRIPT_LETTERS and subtag.isalpha():
+            return "rtl" if subtag in _RIGHT_TO_LEFT_SCRIPTS else "ltr"
+    return "rtl" if base in _RIGHT_TO_LEFT else "ltr"

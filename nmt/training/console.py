@@ -6,6 +6,7 @@ import time
 from collections import deque
 from typing import TextIO
 
+from rich.cells import cell_len
 from tqdm import tqdm
 
 from nmt.errors import printable
@@ -23,7 +24,7 @@ from nmt.training.optimization.totals import TokenTotals
 REFRESH_SECONDS = 0.5
 READINGS = 20
 """Number of readings from which the shown speed is computed; they span ten seconds."""
-ONE_LINE = 100  # characters of a sample that fit on one line
+ONE_LINE = 100  # columns of a sample that fit on one line
 LINE = "{desc} |{bar}| {n_fmt}/{total_fmt}{postfix}"
 
 
@@ -111,7 +112,7 @@ class Console(Listener):
                 parts = [printable(sample.source), f"->  {printable(sample.translation)}"]
                 if sample.translation != sample.reference:
                     parts.append(f"(reference: {printable(sample.reference)})")
-                self._line("    " + ("  " if sum(map(len, parts)) < ONE_LINE else "\n        ").join(parts))
+                self._line("    " + ("  " if sum(map(cell_len, parts)) < ONE_LINE else "\n        ").join(parts))
         self.shown = event.samples
 
     def on_end(self, average: AverageMetrics | None) -> None:

@@ -13,7 +13,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 def test_a_document_is_read_and_written_in_another_process() -> None:
     assert read_isolated("a.html", b"<p>Haus</p><p></p>", 4) == Texts(["Haus"], 4)
     assert read_isolated("a.html", b"<p>Haus</p>", 3) == Texts([], 4)
-    assert render_isolated("a.html", b"<p>a</p>", ["公园"]) == "<p>公园</p>".encode()
+    assert render_isolated("a.html", b"<p lang=en>a</p>", ["公园"], "en", "zh") == '<p lang="zh">公园</p>'.encode()
 
 
 def test_the_message_about_a_damaged_document_arrives() -> None:

@@ -58,6 +58,11 @@ def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
     chrf = f"{evaluation.chrf['their|s<b>'][0]:.1f}"
     assert ["1†", *[NASTY[0]] * 3, "100.0", "x", chrf] in rows_of(html)
     assert "WARNING: 1 of 3 source sentences (33.3%)" in page.text
+    cells = [attributes for tag, attributes in page.elements if tag == "td" and "dir" in attributes]
+    assert cells == [{"dir": "auto"}] * 12
+    html = evaluation_page(replace(evaluation, languages=("en", "fa")))
+    cells = [attributes for tag, attributes in Page(html).elements if tag == "td" and "dir" in attributes]
+    assert cells == [{"lang": "en", "dir": "ltr"}, *[{"lang": "fa", "dir": "rtl"}] * 3] * 3
     assert "nrefs:1|bs:50|seed:12345" in page.text
 
 

@@ -1,5 +1,7 @@
 """``nmt report``: numbers from the metrics file, hostile texts, no external addresses, and the size of the page."""
 
+# ruff: noqa: RUF001 - texts in other scripts
+
 import json
 import re
 import sys
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 
 from nmt.cli.app import app
 from nmt.plotting.comparison import METRICS
-from nmt.reporting.facts import RunFacts
+from nmt.reporting.facts import RunFacts, changes
 from nmt.reporting.page import run_page
 from nmt.reporting.report import default_path, write_report
 from nmt.runs.directory import RUNS, Run
@@ -160,6 +162,53 @@ def test_changes_of_a_sample_and_ancestors_are_shown() -> None:
     assert re.search(r"ein hund läuft <ins>läuft</ins> hier", page.html)
     assert "child , trained on old from weights of old:2, trained on old" in page.text
     assert "no longer in checkpoints/" in page_of(made_run("orphan", 1, start_from="gone:best")).text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pieces"),
+    [
+        ("ein hund da", "ein kater da", ["=ein", "+ kater", "= da"]),
+        ("ein hund da", "hund da", ["-ein", "= hund da"]),
+        ("hund da", "ein hund da", ["+ein", "= hund da"]),
+        ("a b", "a", ["=a", "- b"]),
+        ("x", "y z", ["+y z"]),
+        ("", "a", ["+a"]),
+        ("他有（一个）书。", "他有（两个）书。", ["=他有", "+（两", "=个）书。"]),
+        ("彼は iPhone を買う。", "彼は iPad を買った。", ["=彼は", "+ iPad", "= を買", "+った。"]),
+        ("ภาษาไทย", "ภาษาไทยน้ำ", ["=ภาษาไทย", "+น้ำ"]),
+        ("مرحبا بالعالم", "مرحبا يا عالم", ["=مرحبا", "+ يا عالم"]),
+        ("हिन्दी में", "हिन्दी भी", ["=हिन्दी", "+ भी"]),
+        ("İzmir ışık", "İzmir ısı", ["=İzmir", "+ ısı"]),
+    ],
+)  # fmt: skip
+def test_changes_are_words_of_any_script(before: str, after: str, pieces: list[str]) -> None:
+    signs = {"kept": "=", "added": "+", "removed": "-"}
+    found = changes(before, after)
+    assert [f"{signs[piece.change]}{piece.text}" for piece in found] == pieces
+
+
+@pytest.mark.parametrize(
+    ("languages", "source", "target"),
+    [
+        (("en", "ar"), 'lang="en" dir="ltr"', 'lang="ar" dir="rtl"'),
+        (("he", "zh-Hans"), 'lang="he" dir="rtl"', 'lang="zh-Hans" dir="ltr"'),
+        ((None, None), 'dir="auto"', 'dir="auto"'),
+    ],
+)
+def test_texts_have_the_language_and_direction_of_their_side(
+    languages: tuple[str | None, str | None], source: str, target: str
+) -> None:
+    facts = RunFacts(made_run("first"))
+    codes = dict(zip(("source_language", "target_language"), languages, strict=True))
+    facts.manifest = facts.manifest.model_copy(update={"settings": facts.manifest.settings.model_copy(update=codes)})
+    html = run_page([facts], [evaluation("first")], maps=[attention_map("a dog", "ein hund")])
+    assert f'<h3 class="text" {source}>a dog runs</h3>' in html
+    assert f'<span class="text" {target}>x</span>' in html
+    assert f'<span class="text" {target}>ein hund läuft hier' in html
+    assert f'<h3 class="text" {source}>a dog</h3><p class="text" {target}>ein hund</p>' in html
+    assert f'<p class="small" {source}>a dog</p><p class="small" {target}><em>ein Hund</em></p><p {target}>eine' in html
+    other = RunFacts(made_run("second"))
+    assert '<h3 class="text" dir="auto">a dog runs</h3>' in run_page([facts, other])
 
 
 # --- the file

@@ -13,9 +13,9 @@ from nmt.serving.app import PAGE
 from nmt.serving.guard import ADDED_HEADERS
 
 LANGUAGES = [
-    {"code": "en", "name": "English", "targets": ["de", "ar"]},
-    {"code": "de", "name": "German", "targets": ["en"]},
-    {"code": "ar", "name": "Arabic", "targets": []},
+    {"code": "en", "name": "English", "direction": "ltr", "targets": ["de", "ar"]},
+    {"code": "de", "name": "German", "direction": "ltr", "targets": ["en"]},
+    {"code": "ar", "name": "Arabic", "direction": "rtl", "targets": []},
 ]
 
 

@@ -175,9 +175,9 @@ def test_detect(service: RunningService) -> None:
 
 def test_languages(service: RunningService) -> None:
     assert service.client.get("/languages").json() == [
-        {"code": "en", "name": "English", "targets": ["de", "fr"]},
-        {"code": "fr", "name": "French", "targets": ["de"]},
-        {"code": "de", "name": "German", "targets": []},
+        {"code": "en", "name": "English", "targets": ["de", "fr"], "direction": "ltr"},
+        {"code": "fr", "name": "French", "targets": ["de"], "direction": "ltr"},
+        {"code": "de", "name": "German", "targets": [], "direction": "ltr"},
     ]
 
 

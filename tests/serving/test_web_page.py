@@ -414,7 +414,74 @@ def test_languages_can_be_selected_swapped_and_detected_and_have_their_writing_d
     page.open()
     page.translate("one")
     assert tags() == ("", "") and page.find("#swap").get_property("disabled")
+    assert (
+        page.run("return ['source', 'mirror', 'target'].map((id) => document.getElementById(id).dir)") == ["auto"] * 3
+    )
     assert page.texts("option") == ["Source", "Target"]
+
+
+SCRIPTS = [
+    # language, direction, text, and words of it as they are marked; each begins with a Latin name
+    ("ar", "rtl", "NATO وافقت 12 دولة.", ["NATO", "وافقت", "12", "دولة", "."]),
+    ("he", "rtl", "NATO אמר ש-12 מדינות.", ["NATO", "אמר", "ש", "-", "12", "מדינות", "."]),
+    ("ja", "ltr", "NATOは計画に同意。", ["NATO", "は", "計画", "に", "同意", "。"]),
+    ("zh", "ltr", "NATO已同意计划。", ["NATO", "已", "同意", "计划", "。"]),
+    ("th", "ltr", "NATO เห็นด้วยกับแผนน้ำ", ["NATO", "เห็น", "ด้วย", "กับ", "แผน", "น้ำ"]),
+    ("hi", "ltr", "NATO की योजना हुई।", ["NATO", "की", "योजना", "हुई", "।"]),
+    ("am", "ltr", "NATO ተስማማ።", ["NATO", "ተስማማ", "።"]),
+    ("tr", "ltr", "NATO İstanbul'da.", ["NATO", "İstanbul'da", "."]),
+]
+
+
+@pytest.mark.parametrize(("code", "direction", "text", "words"), SCRIPTS)
+def test_texts_have_direction_and_words_of_their_language(
+    page: Page, code: str, direction: str, text: str, words: list[str]
+) -> None:
+    page.service.languages = Reply(body=[
+        {"code": "en", "name": "English", "direction": "ltr", "targets": [code]},
+        {"code": code, "name": "Other", "direction": direction, "targets": ["en"]},
+    ])  # fmt: skip
+    page.open()
+    page.translate("one two", sentence("one two", text, f"{text} 2"))
+    page.find("#swap").click()
+    page.until(lambda: page.find("#source").get_property("value") == text)
+    page.find("#swap").click()
+    page.translate("one two")
+    shown = page.run(
+        "return ['#source', '#mirror', '#target', '.alternative'].map((s) => document.querySelector(s))"
+        ".map((e) => [e.lang, e.dir, getComputedStyle(e).direction])"
+    )
+    assert shown == [["en", "ltr", "ltr"]] * 2 + [[code, direction, direction]] * 2
+    assert page.texts("#target .word") == words
+
+
+def test_right_to_left_words_are_isolated_in_english_remarks(page: Page) -> None:
+    page.find("#target-language").send_keys("Arab")
+    answer = sentence("one", "نعم")
+    answer["translations"][0] |= {"unknown": ["واحد", "اثنان"], "finished": False, "confidence": 0.3, "check": True}
+    page.service.answers["one"] = {"sentences": [answer]}
+    page.paste("one")
+    page.until(lambda: page.all("#remarks bdi"))
+    assert page.texts("#remarks bdi") == ["واحد", "اثنان"]
+    assert page.texts("#remarks li")[0] == "Not in the model's vocabulary: واحد, اثنان"
+    first, second = (page.run("return arguments[0].getBoundingClientRect().x", bdi) for bdi in page.all("#remarks bdi"))
+    assert first < second, "the list is read from left to right"
+    assert page.run("return [...document.querySelectorAll('.cut')].map((e) => [e.lang, e.dir])") == [["en", "ltr"]] * 2
+
+
+def test_characters_that_the_service_rates_give_the_doubt_of_their_word(page: Page) -> None:
+    answer = sentence("one", "计划很好。")
+    rated = [["计", 0.9], ["划", 0.1], ["很", 0.8], ["好。", 0.7]]
+    answer["translations"][0] |= {"words": rated, "unknown": ["दीन", "龘"]}
+    answer["source"] = "दिन दीन 龘龘山"
+    page.service.answers[answer["source"]] = {"sentences": [answer]}
+    page.paste(answer["source"])
+    page.shows("计划很好。")
+    titles = {word.get_property("textContent"): word.get_attribute("title")[:3] for word in page.all(".rated")}
+    assert titles == {"计划": "10%", "很好": "70%"}
+    unknown = page.texts("#mirror .unknown")
+    assert "दीन" in unknown and "दिन" not in unknown, "vowel signs distinguish words"
+    assert "".join(unknown).startswith("दीन龘")
 
 
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen and many\n\nother words " * 8 + "\n" + "x" * 200

@@ -287,7 +287,7 @@ def _write_document(
 ) -> None:  # fmt: skip
     """Translate a document. A sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
-    from nmt.documents.formats import translate_texts
+    from nmt.documents.formats import render_document, translate_texts
 
     def translate(lines: list[str]) -> list[str]:
         names = [f"{name}, text {line[:60]!r}" for line in lines]
@@ -298,7 +298,7 @@ def _write_document(
     bar = Bar("lines")
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
     bar.close()
-    output.write(document.render(texts))
+    output.write(render_document(document, texts, *translator.languages))
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:

@@ -78,13 +78,16 @@ def command(draw: Draw) -> Callable[..., None]:
     name = draw.__name__.replace("_", "-")
 
     def plot_figure(output: Path | None, **options: Any) -> None:
-        from nmt.plotting import style
+        from nmt.plotting import fonts, style
 
         chosen_file = style.output_figure(output) if output else None
         figure = style.empty_figure()
         run = draw(figure, **options)
         path = output or (run.plots_path if run else Path()) / f"{name}.png"
         style.save(figure, chosen_file or style.output_figure(path))
+        missing = fonts.missing_characters(figure) if path.suffix.lower() != ".svg" else []
+        if missing:
+            typer.echo(f"nmt: {path}: {fonts.missing_note(missing)}", err=True)
         typer.echo(path)
 
     output_option = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)

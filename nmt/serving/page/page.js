@@ -1,7 +1,7 @@
 // The page of the translation service: handles user input and shows the answers of the service.
 
 import { ask, Failure } from "./requests.js";
-import { chosenText, prepare, Words } from "./sentences.js";
+import { chosenText, isolated, prepare, Words } from "./sentences.js";
 
 const PAUSE = 250; // milliseconds without a key press before a text is translated
 const LONGEST_DELAY = 1000; // milliseconds before a text is translated during continuous typing
@@ -36,8 +36,8 @@ async function loadLanguages() {
     const [served, settings] = await Promise.all([ask("languages"), askForSettings()]);
     alternatives = Math.min(ALTERNATIVES, settings.alternativesLimit ?? ALTERNATIVES);
     byId("key-form").hidden = !settings.keyRequired;
-    languages = served.map(({ code, name, targets }) => ({
-      code, name, targets: targets.filter((target) => target !== code),
+    languages = served.map((language) => ({
+      ...language, targets: language.targets.filter((target) => target !== language.code),
     }));
     const sources = languages.filter(({ targets }) => targets.length);
     if (!sources.length) throw new Failure("The service has no model.");
@@ -179,6 +179,7 @@ function renderAlternatives() {
   const sentence = sentences[current];
   const hasAlternatives = sentence?.translations.length > 1;
   byId("alternatives").hidden = !hasAlternatives;
+  copyLanguage(source, byId("alternatives-source"));
   byId("alternatives-source").textContent = sentences.length > 1 && hasAlternatives ? sentence.source : "";
   const items = sentence?.translations.map((translation, index) => alternativeItem(sentence, translation, index));
   byId("alternatives-list").replaceChildren(...(hasAlternatives ? items : []));
@@ -189,8 +190,7 @@ function alternativeItem(sentence, { text, score }, index) {
   button.type = "button";
   button.setAttribute("aria-pressed", index === sentence.chosen);
   words.className = "alternative";
-  words.dir = "auto";
-  words.lang = target.lang;
+  copyLanguage(target, words);
   words.textContent = text;
   number.className = "score";
   number.textContent = typeof score === "number" ? score.toFixed(2).replace("-", "−") : "";
@@ -210,13 +210,14 @@ function alternativeItem(sentence, { text, score }, index) {
 function renderRemarks() {
   const unknown = [...new Set(sentences.flatMap((sentence) => sentence.unknown))];
   const cut = sentences.filter(({ translations, chosen }) => translations[chosen]?.finished === false).length;
+  const unknownWords = unknown.flatMap((word, place) => [place ? ", " : "", isolated(word, "bdi", source.lang)]);
   const remarks = [
-    unknown.length ? `Not in the model's vocabulary: ${unknown.join(", ")}` : "",
-    cut ? "Cut off: the model reached its length limit before the end of the sentence." : "",
+    unknown.length ? ["Not in the model's vocabulary: ", ...unknownWords] : [],
+    cut ? ["Cut off: the model reached its length limit before the end of the sentence."] : [],
   ];
-  byId("remarks").replaceChildren(...remarks.filter(Boolean).map((remark) => {
+  byId("remarks").replaceChildren(...remarks.filter(({ length }) => length).map((remark) => {
     const item = document.createElement("li");
-    item.textContent = remark;
+    item.append(...remark);
     return item;
   }));
 }
@@ -251,8 +252,8 @@ function languagesChanged() {
   const sources = languages.filter(({ code }) => sourceCode === AUTO || code === sourceCode);
   const codes = [...new Set(sources.flatMap(({ targets }) => targets))];
   fill(targetLanguage, codes.map((code) => ({ code, name: nameOf(code) })));
-  source.lang = tagOf(sourceCode);
-  target.lang = tagOf(targetLanguage.value);
+  setLanguage(sourceCode, source, mirror);
+  setLanguage(targetLanguage.value, target);
   byId("swap").disabled = !canSwap();
   translate();
 }
@@ -268,7 +269,20 @@ function showDetected(code) {
   const option = sourceLanguage.selectedOptions[0];
   if (option?.value !== AUTO || !code) return;
   option.text = `Detected: ${nameOf(code)}`;
-  source.lang = tagOf(code);
+  setLanguage(code, source, mirror);
+}
+
+/** Set language and direction of elements with text; the direction of a text in an unknown language is its own. */
+function setLanguage(code, ...elements) {
+  for (const element of elements) {
+    element.lang = tagOf(code);
+    element.dir = languages.find((language) => language.code === code)?.direction ?? "auto";
+  }
+}
+
+function copyLanguage(from, to) {
+  to.lang = from.lang;
+  to.dir = from.dir;
 }
 
 /** Return a language code as a value of the attribute lang; empty if the language is unknown. */

@@ -5,6 +5,7 @@ import { attentionOfWords, splitWords, wordsOfTokens } from "./words.js";
 
 const LEAST_MARK = 0.12; // least weight of a marked word, relative to the strongest
 const MOST_IN_CAPTION = 3; // most words in the caption
+const SPACELESS = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}]/u;
 
 /** Return sentences with their start in the source text, in UTF-16 units; -1 if the text lacks the sentence. */
 function locate(sentences, text) {
@@ -143,12 +144,17 @@ export class Words {
     }
     const strongest = Math.max(...weights);
     const elements = side === "target" ? sentence.sourceElements : sentence.targetElements;
+    const other = side === "target" ? this.mirror : this.target;
     const linked = weights
       .map((weight, place) => ({ weight, element: elements[place], word: wordOf(sentence, side, place) }))
       .filter(({ weight }) => weight > 0 && weight >= LEAST_MARK * strongest)
       .sort((left, right) => right.weight - left.weight);
     for (const link of linked) if (link.element) this.#set(link.element, "linked", link.weight / strongest);
-    this.#caption(element.textContent, side === "target" ? "←" : "→", linked.slice(0, MOST_IN_CAPTION));
+    const first = isolated(element.textContent, "strong", (side === "target" ? this.target : this.mirror).lang);
+    const parts = linked.slice(0, MOST_IN_CAPTION).flatMap((link, place) => [
+      place ? ", " : "", isolated(link.word, "strong", other.lang), ` ${Math.round(100 * link.weight)}%`,
+    ]);
+    this.caption.replaceChildren(first, side === "target" ? " ← " : " → ", ...parts);
   }
 
   clear() {
@@ -166,16 +172,9 @@ export class Words {
     this.#marked.push(element);
   }
 
-  #caption(word, arrow, linked) {
-    const parts = linked.flatMap((link, place) => [
-      place ? ", " : "", isolated(link.word, "strong"), ` ${Math.round(100 * link.weight)}%`,
-    ]);
-    this.caption.replaceChildren(isolated(word, "strong"), ` ${arrow} `, ...parts);
-  }
-
   #explain(element, sentence) {
     const reason = sentence.chosen ? "attention is shown for the best translation only" : "no attention";
-    this.caption.replaceChildren(isolated(element.textContent, "strong"), `: ${reason}`);
+    this.caption.replaceChildren(isolated(element.textContent, "strong", this.target.lang), `: ${reason}`);
   }
 }
 
@@ -193,47 +192,55 @@ function wordOf(sentence, side, index) {
   return text.slice(words[index].start, words[index].end);
 }
 
+/** Return whether a word of the text is one of the unknown words, or within one in a script without spaces. */
 function isUnknown(word, unknown) {
-  const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
   const folded = fold(word);
-  return folded !== "" && unknown.some((words) => words.split(/\s+/u).some((part) => fold(part) === folded));
+  return folded !== "" && unknown.some((words) => words.split(/\s+/u).map(fold).some((part) => part === folded
+    || (SPACELESS.test(folded) && part !== "" && (part.includes(folded) || folded.includes(part)))));
+}
+
+/** Return the letters, vowel signs and digits of a text, without case and accents. */
+function fold(text) {
+  return text.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f]|[^\p{L}\p{M}\p{N}]/gu, "");
 }
 
 /** Colour the words of a translation by their probability of occurring in a reference, and give it in a tooltip. */
 function showDoubts(sentence, text) {
   const rated = sentence.translations[sentence.chosen]?.words ?? [];
   const places = wordsOfTokens(rated.map(([word], number) => (number ? ` ${word}` : word)), text, sentence.targetWords);
+  const lowest = new Map(); // by element: a word of the page may be several characters that the service rates
   rated.forEach(([, probability], number) => {
     const element = sentence.targetElements[places[number]];
-    if (!element) return;
+    if (element) lowest.set(element, Math.min(probability, lowest.get(element) ?? 1));
+  });
+  for (const [element, probability] of lowest) {
     element.classList.add("rated");
     element.style.setProperty("--doubt", `${Math.round(100 - 100 * probability)}%`);
     element.title = `${Math.round(100 * probability)}% likely to occur in a reference translation`;
-  });
+  }
 }
 
 /** Return a mark for the end of a translation that should be checked. */
 function checkMark({ confidence }) {
-  const mark = document.createElement("span");
-  mark.className = "cut";
-  mark.textContent = `check: ${Math.round(100 * confidence)}%`;
-  mark.title = "Probability that this is a good translation";
-  return mark;
+  return englishMark(`check: ${Math.round(100 * confidence)}%`, "Probability that this is a good translation");
 }
 
 /** Return a mark for the end of a translation that reached its length limit. */
 function cutMark() {
+  return englishMark("cut off", "The model reached its length limit before the end of the sentence.");
+}
+
+function englishMark(text, title) {
   const mark = document.createElement("span");
-  mark.className = "cut";
-  mark.textContent = "cut off";
-  mark.title = "The model reached its length limit before the end of the sentence.";
+  Object.assign(mark, { className: "cut", lang: "en", dir: "ltr", textContent: text, title });
   return mark;
 }
 
 /** Return an element whose writing direction depends only on its text. */
-function isolated(text, name) {
+export function isolated(text, name, lang) {
   const element = document.createElement(name);
   element.dir = "auto";
+  element.lang = lang;
   element.textContent = text;
   return element;
 }

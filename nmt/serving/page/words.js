@@ -3,7 +3,7 @@
 
 const BOUNDARY_TOKENS = new Set(["<s>", "</s>", "<pad>"]);
 const UNKNOWN = "<unk>";
-const WORD_OR_MARKS = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{L}\p{M}\p{N}]+/gu;
+const WORD_OR_MARKS = /[\p{L}\p{M}\p{N}\u200c\u200d]+(?:['’][\p{L}\p{M}\p{N}\u200c\u200d]+)*|[^\s\p{L}\p{M}\p{N}]+/gu;
 // Most cells of the table that aligns characters. A text of 2,000 characters takes a few milliseconds.
 const MOST_CELLS = 4_000_000;
 
@@ -76,8 +76,8 @@ export function wordsOfTokens(tokens, text, words) {
     const vote = votes[letters[letter][1]];
     if (word >= 0) vote.set(word, (vote.get(word) ?? 0) + 1);
   }
-  const winners = votes.map((vote) => [...vote].reduce((best, entry) => (best && best[1] >= entry[1] ? best : entry), null));
-  const result = winners.map((entry) => entry?.[0] ?? null);
+  // The word with most letters of the token; of two, the first.
+  const result = votes.map((vote) => [...vote].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0]?.[0] ?? null);
   const taken = new Set(result);
   let previous = -1;
   result.forEach((word, index) => {
@@ -93,12 +93,15 @@ export function wordsOfTokens(tokens, text, words) {
   return result;
 }
 
-/** Return pairs [letter, offset] of a text: letters without accents and case, and a space for white space. */
+/** Return pairs [letter, offset] of a text: letters without accents and case, and a space for white space.
+ *
+ * Vowel signs, as in Hindi and Thai, count as letters.
+ */
 function foldedLetters(text) {
   const letters = [];
   let offset = 0;
   for (const character of text) {
-    const folded = character.normalize("NFKD").toLowerCase().replace(/\p{M}/gu, "");
+    const folded = character.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f]/gu, "");
     for (const letter of folded) {
       if (letter.trim()) letters.push([letter, offset]);
       else if (letters.at(-1)?.[0] !== " ") letters.push([" ", offset]);
