@@ -189,8 +189,8 @@ class DataConfig(Section):
     """Length limit for each side of a pair, in tokens. Longer pairs are dropped from training and validation, never
     from the test split. null: no limit."""
     max_length_ratio: float | None = Field(9.0, gt=1)
-    """Largest ratio between the lengths of the two sides, in tokens with eos. Pairs beyond it are dropped from training
-    and validation. null: no limit."""
+    """Largest ratio between the lengths of the two sides, in characters, relative to the median ratio of the training
+    pairs. Pairs beyond it are dropped from training and validation. null: no limit."""
     drop_empty: bool = False
     """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
     drop_unreadable: bool = False

@@ -18,8 +18,9 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[6] = 6
-"""Number of the format in which manifests are written. Format 5 has no ``repeating_targets``, format 4 has only one
+MANIFEST_FORMAT: Literal[7] = 7
+"""Number of the format in which manifests are written. Up to format 6, ``settings.max_length_ratio`` was a ratio of
+tokens, and there is no ``report.median_length_ratio``. Format 5 has no ``repeating_targets``, format 4 has only one
 corpus, and format 3 has no language codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
 ``settings.normalization`` ``normalisation``."""
 
@@ -89,12 +90,14 @@ class DataReport(Record):
     """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
     """Number of training pairs whose languages were compared with the languages of their columns."""
+    median_length_ratio: float | None = Field(None, gt=0)
+    """Median of target characters per source character in training. ``data.max_length_ratio`` is relative to it."""
 
 
 class Manifest(Record):
     """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5, 6]
+    format: Literal[1, 2, 3, 4, 5, 6, 7]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -166,7 +169,7 @@ class Manifest(Record):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file of format 1 to 6.
+    """Return the manifest in a file of format 1 to 7.
 
     Raises:
         NotFoundError: if there is no such file.
