@@ -22,7 +22,7 @@ from nmt.config.decoding import BEAM
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
-from nmt.data.length_ratio import corpus_median, median_ratio, relative_ratio
+from nmt.data.encoding import corpus_median, median_ratio, relative_ratio
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import statistics
 import threading
 from array import array
 from collections import deque
@@ -18,9 +19,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from nmt.config.data import DataConfig
+from nmt.config.decoding import LENGTH_RATIO
 from nmt.data.cleaning import Progress
-from nmt.data.length_ratio import relative_ratio
-from nmt.data.manifest import SIDES, SPLITS, Side, SplitCounts, SplitName
+from nmt.data.manifest import SIDES, SPLITS, Manifest, Side, SplitCounts, SplitName
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
@@ -34,7 +35,55 @@ CHUNK_PAIRS = 2_000  # pairs encoded at a time
 CHUNK_BYTES = 8 * 2**20  # the same limit in bytes of text, for long pairs
 PARALLEL_PAIRS = 50_000  # smallest number of pairs for which worker processes save time
 PERCENTILES = (50, 90, 99)
+SLACK = 10
+"""Characters that are added to both sides, as the ratios of short pairs vary more."""
+RATIO_PAIRS = 10_000
+"""Most pairs from which the median of a corpus is estimated."""
 _LINE_BREAK = re.compile(r"[\r\n]+")
+
+
+# --- ratios of lengths
+# English needs three times as many characters as Chinese, so the ratio of a pair is compared with the median ratio of
+# its corpus. Characters are counted, so that the same pairs are dropped with every tokenizer.
+
+
+def median_ratio(pairs: Iterable[Pair]) -> float | None:
+    """Return the median of target characters per source character; None without a pair that has text on both sides."""
+    ratios = [len(target) / len(source) for source, target in pairs if source and target]
+    return statistics.median(ratios) if ratios else None
+
+
+def corpus_median(manifest: Manifest) -> float | None:
+    """Return the median of a training corpus, or for a manifest of an older format the mean; None if unknown."""
+    characters = manifest.splits["train"].characters
+    if manifest.report.median_length_ratio is None and all(characters.get(side) for side in SIDES):
+        return characters["target"] / characters["source"]
+    return manifest.report.median_length_ratio
+
+
+def relative_ratio(pair: Pair, median: float) -> float:
+    """Return how many times longer one side of a pair is than the other side lets expect, 1 or more.
+
+    Both sides are compared in characters of the language that needs more of them. So exchanged sides have the same
+    ratio.
+    """
+    source = len(pair.source) * max(1.0, median)
+    target = len(pair.target) / min(1.0, median)
+    shorter, longer = sorted((source + SLACK, target + SLACK))
+    return longer / shorter
+
+
+def search_ratio(manifest: Manifest) -> float:
+    """Return ``decoding.max_length_ratio`` for "auto": twice the ratio of tokens in training, and at least 2.
+
+    A model from Chinese to English characters writes three to four times as many tokens as it reads.
+    """
+    train = manifest.splits["train"]
+    source, target = (train.tokens[side] + train.pairs for side in SIDES)  # with eos
+    return round(LENGTH_RATIO * max(1.0, target / max(1, source)), 1)
+
+
+# --- encoding
 
 
 class LengthLimits(NamedTuple):

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.config.data import ORIGINAL, DataConfig
-from nmt.data import length_ratio
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -24,7 +23,7 @@ from nmt.data.cleaning import (
     resolve_auto,
 )
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
-from nmt.data.encoding import WrittenSplit, open_encoder, write_split
+from nmt.data.encoding import RATIO_PAIRS, WrittenSplit, median_ratio, open_encoder, write_split
 from nmt.data.filters import Score
 from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
@@ -170,7 +169,7 @@ def prepare(
                 sources_translated_often=ambiguous,
                 most_translations=most,
                 columns_looked_at=compared,
-                median_length_ratio=round(median, 4),
+                median_length_ratio=float(f"{median:.4g}"),
             ),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
@@ -304,8 +303,8 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
 
 def _median_ratio(train: np.ndarray, store: PairStore) -> float:
     """Return the median of target characters per source character in a sample of the training pairs."""
-    step = 1 + len(train) // length_ratio.SAMPLE_PAIRS  # the corpus may be sorted by length
-    return length_ratio.median_ratio(store.read(train[::step])) or 1.0
+    step = 1 + len(train) // RATIO_PAIRS  # the corpus may be sorted by length
+    return median_ratio(store.read(train[::step])) or 1.0
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

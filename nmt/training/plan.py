@@ -6,7 +6,7 @@ from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
-from nmt.data.length_ratio import search_ratio
+from nmt.data.encoding import search_ratio
 from nmt.data.manifest import Manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConfigError, ConflictError

@@ -228,7 +228,8 @@ def test_a_configured_code_stands_and_names_tell_the_other(source: str, target: 
 
 
 @pytest.mark.parametrize(("languages", "codes"), [
-    (("EN-us", "deu"), ("en-US", "de")), (("nap", "x-any"), ("nap", None)), ((), (None, None)),
+    (("EN-us", "deu"), ("en-US", "de")), (("zh_hans", "SR-latn"), ("zh-Hans", "sr-Latn")),
+    (("nap", "x-any"), ("nap", None)), ((), (None, None)),
 ])  # fmt: skip
 def test_languages_of_a_tmx(tmp_path: Path, languages: tuple[str, ...], codes: tuple[str | None, str | None]) -> None:
     path = tmp_path / "fr-it.tmx"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import nmt as package
 from nmt.config.decoding import LENGTH_RATIO
 from nmt.config.schema import Config
-from nmt.data.length_ratio import corpus_median, median_ratio, relative_ratio, search_ratio
+from nmt.data.encoding import corpus_median, median_ratio, relative_ratio, search_ratio
 from nmt.data.manifest import Manifest
 from nmt.data.sources.formats import Pair
 from nmt.decoding.lengths import max_lengths
@@ -74,7 +74,7 @@ def test_prepare_keeps_right_pairs_and_drops_wrong_ones(folder: Path, language: 
 
 
 def test_a_corpus_sorted_by_length_has_the_median_of_all_lengths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.length_ratio.SAMPLE_PAIRS", 20)
+    monkeypatch.setattr("nmt.data.prepare.RATIO_PAIRS", 20)
     pairs = [Pair(f"{'x' * n} {n}", "y" * (n if n < 150 else 4 * n)) for n in range(1, 400)]
     write_tsv("sorted.tsv", pairs)
     settings = {"data.tokenizer": "char", "data.split": "random"}
