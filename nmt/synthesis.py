@@ -22,6 +22,7 @@ from nmt.config.decoding import BEAM
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
+from nmt.data.encoding import corpus_median, median_ratio, relative_ratio
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
@@ -40,9 +41,10 @@ from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
 from nmt.text.translator import TextOptions, Translator
 
-FORMAT = 1
+FORMAT = 2
+"""Format of an unfinished job. In format 1, blocks dropped pairs by their ratio of tokens."""
 BLOCK = 4096  # lines: enough for batches of similar length, and few to translate again after a kill
-MAX_LENGTH_RATIO = 3.0  # longer side of a pair relative to the shorter, in tokens with eos
+MAX_LENGTH_RATIO = 3.0  # ratio of the characters of both sides, relative to the corpus of the model
 FASTEST = "int8"  # number format of the fastest exports
 Block = list[tuple[int, str | Unreadable]]
 
@@ -63,6 +65,8 @@ class _Task(NamedTuple):
     sample: bool
     forward: bool
     min_score: float | None
+    median: float | None
+    """Median of target characters per source character in the training corpus; None if it is unknown."""
 
 
 @public
@@ -126,7 +130,7 @@ def synthesize(
     else:
         models = [member.weights_path(choose_epoch(member, chosen)) for member, chosen in system.members]
     with system.open() as translator:
-        task = _Task(translator, text, sample, forward, min_score)
+        task = _Task(translator, text, sample, forward, min_score, corpus_median(system.manifest))
         made_with = {
             "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
             "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
@@ -208,12 +212,15 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     """Prepare the folder of the blocks. Blocks that were made with other settings are refused or removed."""
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
-    check_format(before.pop("format", None), [FORMAT], str(state))
+    number = before.pop("format", None)
+    check_format(number, [1, FORMAT], str(state))
     before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
     differences = [
         key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now" for key in changed
     ]
+    if number != FORMAT:
+        differences.append("length ratios in tokens before, in characters now")
     if differences and not overwrite:
         raise ConflictError(
             f"{path} was begun with other settings: {'; '.join(differences)}. A file has the pairs of one text and one "
@@ -235,19 +242,19 @@ def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
     texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
     options = TextOptions(SearchOptions(task.sample, scored=True, first=first))
     translations = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
-    encoded = [translator.source.encode(text) for text in texts]
     scores = {index: translation.score or 0.0 for index, translation in enumerate(translations) if translation.ids}
     if translator.config.decoding.search(sampled=task.sample) == BEAM:  # scores of beam search include penalties
-        sources = [encoded[index] for index in scores]
+        sources = [translator.source.encode(texts[index]) for index in scores]
         targets = [translations[index].ids for index in scores]
         log_probabilities = translator.engine.token_scores(sources, targets)
         sums = [float(token_scores.sum()) for token_scores in log_probabilities]
         scores = dict(zip(scores, sums, strict=True))
+    pairs = [Pair(text, as_cell(translation.text)) for text, translation in zip(texts, translations, strict=True)]
+    median = task.median or median_ratio(pairs) or 1.0
     for index, (number, line) in enumerate(block):
         text, translation = texts[index], translations[index]
-        written = as_cell(translation.text)
+        written = pairs[index].target
         score = round(scores.get(index, 0.0) / max(len(translation.ids), 1), 4)
-        shorter, longer = sorted((len(encoded[index]) + 1, len(translation.ids)))
         reasons = {
             line.reason if isinstance(line, Unreadable) else "": isinstance(line, Unreadable),
             "empty line": not text.strip(),
@@ -255,7 +262,7 @@ def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
             "cut off by the limit on its length": not translation.finished,
             "empty translation": not written.strip(),
             "translation equals the line": written == text,
-            "length ratio": longer > MAX_LENGTH_RATIO * shorter,
+            "length ratio": relative_ratio(pairs[index], median) > MAX_LENGTH_RATIO,
             "low score": task.min_score is not None and score < task.min_score,
         }
         source, target = (text, written) if task.forward else (written, text)

@@ -149,7 +149,7 @@ def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.Mo
 
 
 def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"good": ("gut", True), "cut": ("ab", False), "copy": ("copy", True), "short": ("x " * 9, True),
+    said = {"good": ("gut", True), "cut": ("ab", False), "copy": ("copy", True), "short": ("x " * 24, True),
             "mute": ("", True), "": ("", True), "long": ("", False)}  # fmt: skip
 
     def find(texts: list[str], options: Any, *, skip_too_long: bool) -> list[list[Translation]]:
@@ -163,16 +163,56 @@ def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
     (tmp_path / "mono").write_bytes(b"good\ncut\ncopy\nshort\nmute\n\nlong\n\xff\n")
     file = TextFile(tmp_path / "mono")
     block = list(synthesis.numbered_lines(file))
-    kept, *dropped = synthesis._rows(synthesis._Task(translator, file, False, False, None), block, 0)
+    task = synthesis._Task(translator, file, False, False, None, 1.0)
+    kept, *dropped = synthesis._rows(task, block, 0)
     assert kept == {"source": "gut", "target": "good", "score": -0.5}
     assert [row["dropped"] for row in dropped] == [
         "cut off by the limit on its length", "translation equals the line", "length ratio", "empty translation",
         "empty line", "longer than the model reads", "not UTF-8",
     ]  # fmt: skip
     assert dropped[2]["place"].startswith("mono, line 4: 'short'")
-    assert (
-        next(synthesis._rows(synthesis._Task(translator, file, False, False, -0.4), block, 0))["dropped"] == "low score"
+    [low, *_] = synthesis._rows(task._replace(min_score=-0.4), block, 0)
+    assert low["dropped"] == "low score"
+
+
+TEXTS = {
+    "de": "Wörterbuch", "zh": "词", "ja": "ことば", "th": "คำศัพท์", "ar": "الكلمات", "hi": "शब्दकोश", "tr": "sözcükler",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize("into_english", [False, True])
+def test_lengths_are_relative_to_the_corpus_of_the_model(tmp_path: Path, language: str, into_english: bool) -> None:
+    english, other = (["vocabulary " * n for n in range(1, 30)], [TEXTS[language] * n for n in range(1, 30)])
+    lines, said = (other, english) if into_english else (english, other)
+    said = [*said[:-1], said[-1] * 4]  # the last translation repeats itself
+
+    def find(texts: list[str], options: Any, *, skip_too_long: bool) -> list[list[Translation]]:
+        return [[Translation(text, [], True, [7, EOS], -1.0)] for text in said]
+
+    translator: Any = SimpleNamespace(
+        find=find, config=SimpleNamespace(decoding=SimpleNamespace(search=lambda sampled: "greedy"))
     )
+    file = TextFile(tmp_path / "mono")
+    block = list(enumerate(lines, start=1))
+    median = len(said[0]) / len(lines[0])
+    for known in (median, None):  # without a corpus, the block shows the ratio
+        rows = [*synthesis._rows(synthesis._Task(translator, file, False, True, None, known), block, 0)]
+        assert [row.get("dropped") for row in rows] == [None] * 28 + ["length ratio"]
+        assert rows[-1]["place"].startswith("mono, line 29: ")
+
+
+def test_a_job_of_an_older_version_with_another_rule_of_length_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(synthesis, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
+        package.synthesize("mono.en", "bt")
+    state = Path("data/.bt.synthesis/state.json")
+    state.write_text(json.dumps(json.loads(state.read_text()) | {"format": 1}))
+    with pytest.raises(package.ConflictError, match="length ratios in tokens before, in characters now"):
+        package.synthesize("mono.en", "bt")
+    assert package.synthesize("mono.en", "bt", overwrite=True).lines == 40
 
 
 @pytest.mark.slow

@@ -6,22 +6,24 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from nmt.config.languages import refusal_of, standard_code
 from nmt.config.record import Contradiction, DocumentedRecord, Section
 from nmt.errors import ConfigError, NmtError
 from nmt.message import Argument
 from nmt.storage.names import check_name, did_you_mean
 
-LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
-"""Regular expression of a language code."""
+# Codes that older datasets may have, although no language has them.
+_OLDER_LANGUAGE = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 
 
 def _check_language(code: str) -> str:
-    if code == "auto" or re.fullmatch(LANGUAGE, code):
+    if code == "auto":
         return code
-    raise ValueError(
-        f"{code[:60]!r} is no language code. A code begins with two or three lower-case letters, as in en or pt-BR. "
-        "Give such a code, or null for an unknown language"
-    )
+    if standard := standard_code(code):
+        return standard
+    if re.fullmatch(_OLDER_LANGUAGE, code):
+        return code
+    raise ValueError(f"{refusal_of(code)}. Give such a code, or null for an unknown language")
 
 
 def _check_dataset(name: str) -> str:
@@ -153,7 +155,8 @@ class DataConfig(Section):
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where a file has the target sentences, likewise. null: column 2, field "target", second language."""
     source_language: Language | None = "auto"
-    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of files
+    """Language code of the source side, such as ``en``, ``pt-BR`` or ``zh-Hans`` (BCP 47). Other spellings are
+    understood. ``auto``: the code in the names of files
     or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a TMX; else the code of the run with the tokenizers.
     null: unknown, as when ``auto`` finds no code."""
     target_language: Language | None = "auto"
@@ -191,8 +194,8 @@ class DataConfig(Section):
     """Length limit for each side of a pair, in tokens. Longer pairs are dropped from training and validation, never
     from the test split. null: no limit."""
     max_length_ratio: float | None = Field(9.0, gt=1)
-    """Largest ratio between the lengths of the two sides, in tokens with eos. Pairs beyond it are dropped from training
-    and validation. null: no limit."""
+    """Largest ratio between the lengths of the two sides, in characters, relative to the median ratio of the training
+    pairs. Pairs beyond it are dropped from training and validation. null: no limit."""
     drop_empty: bool = False
     """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
     drop_unreadable: bool = False

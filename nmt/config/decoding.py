@@ -11,6 +11,8 @@ from annotated_types import Ge, Gt, Le, Lt
 
 GREEDY, BEAM, SAMPLING = "greedy", "beam", "sampling"
 """Kinds of search."""
+LENGTH_RATIO = 2.0
+"""Least value of ``max_length_ratio`` for "auto"."""
 
 
 class Key(NamedTuple):
@@ -53,10 +55,11 @@ class DecodingKeys:
     )] = 0  # fmt: skip
     """Log-probabilities are normalized over all tokens, as in fairseq and transformers. CTranslate2 with a coverage
     penalty normalizes them over the tokens that repeat nothing."""
-    max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
+    max_length_ratio: Annotated[Literal["auto"] | Annotated[float, Gt(0), Le(1_000)], Key(
         "Maximum tokens of a translation per source token.",
         names={"saved-model": "greedy, beam"},
-    )] = 2.0  # fmt: skip
+    )] = "auto"  # fmt: skip
+    """``auto``: twice the ratio of the training corpus, and at least 2. A run stores the number."""
     max_length_extra: Annotated[int, Ge(1), Le(1_000_000), Key(
         "Tokens added to this maximum.", names={"saved-model": "greedy, beam"}
     )] = 10  # fmt: skip
@@ -103,6 +106,11 @@ class DecodingKeys:
     def search(self, *, sampled: bool = False) -> str:
         """Return the kind of search by these settings."""
         return SAMPLING if sampled else BEAM if self.beam_size > 1 else GREEDY
+
+    @property
+    def length_ratio(self) -> float:
+        """``max_length_ratio`` as a number. Without a corpus, "auto" is 2."""
+        return LENGTH_RATIO if self.max_length_ratio == "auto" else self.max_length_ratio
 
     def arguments(self, program: str, search: str) -> dict[str, Any]:
         """Return the arguments of a program for a kind of search: values by the program's names of the keys."""

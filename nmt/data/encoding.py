@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import statistics
 import threading
 from array import array
 from collections import deque
@@ -18,8 +19,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from nmt.config.data import DataConfig
+from nmt.config.decoding import LENGTH_RATIO
 from nmt.data.cleaning import Progress
-from nmt.data.manifest import SIDES, SPLITS, Side, SplitCounts, SplitName
+from nmt.data.manifest import SIDES, SPLITS, Manifest, Side, SplitCounts, SplitName
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
@@ -33,20 +35,74 @@ CHUNK_PAIRS = 2_000  # pairs encoded at a time
 CHUNK_BYTES = 8 * 2**20  # the same limit in bytes of text, for long pairs
 PARALLEL_PAIRS = 50_000  # smallest number of pairs for which worker processes save time
 PERCENTILES = (50, 90, 99)
+SLACK = 10
+"""Characters that are added to both sides, as the ratios of short pairs vary more."""
+RATIO_PAIRS = 10_000
+"""Most pairs from which the median of a corpus is estimated."""
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
 
-def length_violation(source: int, target: int, limits: DataConfig | None) -> str | None:
-    """Return the reason to drop a pair with these numbers of tokens, or None.
+# --- ratios of lengths
+# English needs three times as many characters as Chinese, so the ratio of a pair is compared with the median ratio of
+# its corpus. Characters are counted, so that the same pairs are dropped with every tokenizer.
 
-    The limits are ``max_tokens`` and ``max_length_ratio`` of ``limits``; with None nothing is too long.
+
+def median_ratio(pairs: Iterable[Pair]) -> float | None:
+    """Return the median of target characters per source character; None without a pair that has text on both sides."""
+    ratios = [len(target) / len(source) for source, target in pairs if source and target]
+    return statistics.median(ratios) if ratios else None
+
+
+def corpus_median(manifest: Manifest) -> float | None:
+    """Return the median of a training corpus, or for a manifest of an older format the mean; None if unknown."""
+    characters = manifest.splits["train"].characters
+    if manifest.report.median_length_ratio is None and all(characters.get(side) for side in SIDES):
+        return characters["target"] / characters["source"]
+    return manifest.report.median_length_ratio
+
+
+def relative_ratio(pair: Pair, median: float) -> float:
+    """Return how many times longer one side of a pair is than the other side lets expect, 1 or more.
+
+    Both sides are compared in characters of the language that needs more of them. So exchanged sides have the same
+    ratio.
     """
-    if limits and limits.max_tokens is not None and max(source, target) > limits.max_tokens:
-        return "too long"
-    shorter, longer = sorted((source + 1, target + 1))  # with eos
-    if limits and limits.max_length_ratio is not None and longer > limits.max_length_ratio * shorter:
-        return "length ratio"
-    return None
+    source = len(pair.source) * max(1.0, median)
+    target = len(pair.target) / min(1.0, median)
+    shorter, longer = sorted((source + SLACK, target + SLACK))
+    return longer / shorter
+
+
+def search_ratio(manifest: Manifest) -> float:
+    """Return ``decoding.max_length_ratio`` for "auto": twice the ratio of tokens in training, and at least 2.
+
+    A model from Chinese to English characters writes three to four times as many tokens as it reads.
+    """
+    train = manifest.splits["train"]
+    source, target = (train.tokens[side] + train.pairs for side in SIDES)  # with eos
+    return round(LENGTH_RATIO * max(1.0, target / max(1, source)), 1)
+
+
+# --- encoding
+
+
+class LengthLimits(NamedTuple):
+    """Limits for the length of a pair; None: no limit."""
+
+    max_tokens: int | None
+    """Most tokens of each side."""
+    max_ratio: float | None
+    """Largest ratio of the sides relative to ``median``."""
+    median: float
+    """Median of target characters per source character in the corpus."""
+
+    def violation(self, pair: Pair, source_tokens: int, target_tokens: int) -> str | None:
+        """Return the reason to drop a pair with these numbers of tokens, or None."""
+        if self.max_tokens is not None and max(source_tokens, target_tokens) > self.max_tokens:
+            return "too long"
+        if self.max_ratio is not None and relative_ratio(pair, self.median) > self.max_ratio:
+            return "length ratio"
+        return None
 
 
 class EncodedChunk(NamedTuple):
@@ -71,14 +127,14 @@ class Encoder:
         self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
         self._tags = [(tag_id(self.source, name), pairs) for name, pairs in tags.items()]
 
-    def encode(self, indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
-        """Return the pairs at ``indices`` of the store as token ids."""
+    def encode(self, indices: np.ndarray, limits: LengthLimits | None) -> EncodedChunk:
+        """Return the pairs at ``indices`` of the store as token ids; without ``limits`` all of them."""
         kept, texts, sources, targets, dropped = [], [], [], [], []
         for index in indices.tolist():
             pair = self.store[index]
             tag = [id_ for id_, pairs in self._tags if index in pairs]
             source, target = [*tag, *self.source.encode(pair.source)], self.target.encode(pair.target)
-            if reason := length_violation(len(source), len(target), limits):
+            if limits and (reason := limits.violation(pair, len(source), len(target))):
                 dropped.append((reason, index))
                 continue
             kept.append(index)
@@ -108,7 +164,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
+def _encode_in_worker(indices: np.ndarray, limits: LengthLimits | None) -> EncodedChunk:
     return _worker_encoder.encode(indices, limits)
 
 
@@ -141,7 +197,7 @@ def available_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Encode = Callable[[Iterable[np.ndarray], DataConfig | None], Iterator[EncodedChunk]]
+Encode = Callable[[Iterable[np.ndarray], LengthLimits | None], Iterator[EncodedChunk]]
 """Function from chunks of indices and length limits (None: no limits) to encoded chunks, in order."""
 
 
@@ -165,11 +221,11 @@ def open_encoder(
         return
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=parts)
 
-    def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
+    def submit(chunk: np.ndarray, limits: LengthLimits | None) -> Future[EncodedChunk]:
         with _interrupts_deferred():  # the first call starts the workers, which inherit the signal mask
             return pool.submit(_encode_in_worker, chunk, limits)
 
-    def encode(chunks: Iterable[np.ndarray], limits: DataConfig | None) -> Iterator[EncodedChunk]:
+    def encode(chunks: Iterable[np.ndarray], limits: LengthLimits | None) -> Iterator[EncodedChunk]:
         pending: deque[Future[EncodedChunk]] = deque()
         for part in (part for chunk in chunks for part in reader.chunks(chunk, CHUNK_BYTES)):
             pending.append(submit(part, limits))
@@ -203,11 +259,12 @@ class WrittenSplit(NamedTuple):
 
 def write_split(
     folder: Path, name: SplitName, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int],
-    config: DataConfig, report: Progress,
+    config: DataConfig, report: Progress, median: float,
 ) -> WrittenSplit:  # fmt: skip
     """Write the token ids and offsets of each side, and the raw text of the splits that need it later.
 
     Pairs beyond the length limits of ``config`` are dropped from training and validation, but never from the test.
+    ``median`` is the median of target characters per source character in the corpus.
 
     Raises:
         DataError: if no pair is left.
@@ -226,7 +283,8 @@ def write_split(
             for side in SIDES
             if name != "train" or config.subword_sampling
         }
-        for encoded in encode(chunks, None if name == "test" else config):
+        limits = None if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio, median)
+        for encoded in encode(chunks, limits):
             kept.extend(encoded.kept)
             dropped += encoded.dropped
             for column, side in enumerate(SIDES):

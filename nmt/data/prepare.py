@@ -23,7 +23,7 @@ from nmt.data.cleaning import (
     resolve_auto,
 )
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
-from nmt.data.encoding import WrittenSplit, open_encoder, write_split
+from nmt.data.encoding import RATIO_PAIRS, WrittenSplit, median_ratio, open_encoder, write_split
 from nmt.data.filters import Score
 from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
@@ -120,6 +120,7 @@ def prepare(
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
         train = splits["train"]
+        median = _median_ratio(train, store)
         # Every prefix of the shuffled pairs is a random sample.
         mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
         tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings)
@@ -128,7 +129,7 @@ def prepare(
         tags = {name: cleaned.roles[name] for name in settings.tags}
         with open_encoder(scratch, paths, sum(map(len, splits.values())), tags) as encode:
             written = {
-                name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
+                name: write_split(temporary, name, indices, encode, vocabulary, settings, report, median)
                 for name, indices in splits.items()
             }
         for split in written.values():
@@ -169,6 +170,7 @@ def prepare(
                 sources_translated_often=ambiguous,
                 most_translations=most,
                 columns_looked_at=compared,
+                median_length_ratio=float(f"{median:.4g}"),
             ),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
@@ -298,6 +300,12 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
     for reason, positions in find_foreign_sides(store.read(sample)).items():
         corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
     return len(sample)
+
+
+def _median_ratio(train: np.ndarray, store: PairStore) -> float:
+    """Return the median of target characters per source character in a sample of the training pairs."""
+    step = 1 + len(train) // RATIO_PAIRS  # the corpus may be sorted by length
+    return median_ratio(store.read(train[::step])) or 1.0
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

@@ -40,7 +40,7 @@ def max_lengths(config: Config, lengths: np.ndarray, prefix_lengths: np.ndarray 
     ``prefix_lengths``, int [B], are the lengths of the forced prefixes.
     """
     settings, limit = config.decoding, config.model.limits.target
-    limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_lengths
+    limits = (settings.length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_lengths
     return limits if limit is None else np.minimum(limits, limit)
 
 

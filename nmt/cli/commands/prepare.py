@@ -126,6 +126,11 @@ def describe(manifest: "Manifest") -> str:
             f"{counted(report.sources_translated_often, 'source')} with several translations, up to "
             f"{report.most_translations:,} each"
         )
+    if report.median_length_ratio and settings.max_length_ratio:
+        lines.append(
+            f"{report.median_length_ratio:.2f} target characters per source character (median); pairs whose ratio "
+            f"differs by a factor above {settings.max_length_ratio:g} are dropped"
+        )
     findings = {reason: f"Dropped: {count:,} x {reason}" for reason, count in manifest.dropped.items()}
     for reason, count in report.noticed.items():
         checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""

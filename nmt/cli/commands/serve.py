@@ -113,6 +113,8 @@ def serve(
         opened = [open_model(name, epoch, decoding, max_alternatives, glossaries) for name in names]
         settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout, check_below)
         service = Service(opened, settings)
+        for note in service.notes():
+            typer.echo(f"nmt: {note}", err=True)
         for model in opened:
             model.warm_up()
 

@@ -118,8 +118,8 @@ def translate(
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
     terms = read_glossary(glossary, translator.target) if glossary else None
     search = SearchOptions(sample, n_best or 1, scored=as_json or n_best is not None)
-    is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
-    notes = _Notes(translator.languages if is_whole else None)
+    is_split = translator.config.decoding.ordinary_text == "sentences"
+    notes = _Notes(translator.languages, is_split=is_split, is_whole=not (is_split or sample or prefix or n_best))
     for texts, names in parts:
         options = TextOptions(search._replace(first=notes.count), terms, is_confident)
         results = _translate(translator, texts, names, options, prefix, skip_too_long)
@@ -183,21 +183,30 @@ def _write_json(translator: "Translator", texts: list[str], results: "list[list[
 class _Notes:
     """Notes on standard error at the end: lines that were skipped, and lines that lost sentences in translation."""
 
-    def __init__(self, languages: tuple[str, str] | None) -> None:
-        """Start without lines. ``languages`` are given if the translator may lose sentences of a line."""
+    def __init__(self, languages: tuple[str, str], *, is_split: bool, is_whole: bool) -> None:
+        """Start without lines.
+
+        Args:
+            languages: codes of source and target.
+            is_split: whether lines are split into sentences.
+            is_whole: whether the translator reads lines unsplit, and may lose sentences of them.
+        """
         self.count = 0
         """Number of lines so far."""
-        self._languages = languages
+        self._languages, self._is_split, self._is_whole = languages, is_split, is_whole
+        self._has_sentences = False
         self._skipped, self._shortened = list[str](), list[str]()
 
     def add(self, texts: list[str], names: list[str], results: "list[list[Translation]]") -> None:
         """Add lines, their names in messages, and their translations."""
-        from nmt.tokenizers.sentences import has_fewer_sentences
+        from nmt.tokenizers.sentences import STOPS, has_fewer_sentences
 
         best = [translations[0] for translations in results]
         self.count += len(texts)
         self._skipped += warn(best, names)
-        if self._languages is None:
+        if self._is_split:
+            self._has_sentences |= not all(STOPS.isdisjoint(text.strip()[:-1]) for text in texts)
+        if not self._is_whole:
             return
         for text, name, translation in zip(texts, names, best, strict=True):
             if has_fewer_sentences(text, translation.text, *self._languages):
@@ -205,6 +214,10 @@ class _Notes:
 
     def write(self) -> None:
         """Write the notes."""
+        from nmt.data.languages import sentence_note
+
+        if self._has_sentences and (note := sentence_note(self._languages[0])):
+            typer.echo(f"nmt: {note}", err=True)
         self._write(self._skipped, "sentences are longer than the model reads, and their translations are empty")
         self._write(
             self._shortened,
@@ -287,6 +300,7 @@ def _write_document(
 ) -> None:  # fmt: skip
     """Translate a document. A sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
+    from nmt.data.languages import sentence_note
     from nmt.documents.formats import render_document, translate_texts
 
     def translate(lines: list[str]) -> list[str]:
@@ -299,6 +313,8 @@ def _write_document(
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
     bar.close()
     output.write(render_document(document, texts, *translator.languages))
+    if translator.config.decoding.ordinary_text == "sentences" and (note := sentence_note(translator.languages[0])):
+        typer.echo(f"nmt: {note}", err=True)
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:

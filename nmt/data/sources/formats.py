@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt.config.data import DataConfig
+from nmt.config.languages import standard_code
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
@@ -233,7 +234,14 @@ def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig)
 
 
 def _segment(unit: dict[str, str], language: str) -> str | None:
-    """Return the segment in ``language``, else in a variety of it, such as "en-us" for "en"; None without either."""
+    """Return the segment in ``language``, else in a variety of it, such as "en-us" for "en"; None without either.
+
+    Codes in another spelling count too, such as "zh_cn" for "zh-cn", and "deu" for "de".
+    """
     if language in unit:
         return unit[language]
-    return next((text for variety, text in unit.items() if variety.split("-")[0] == language), None)
+    wanted = standard_code(language) or language
+    codes = {standard_code(variety) or variety: text for variety, text in unit.items()}
+    if wanted in codes:
+        return codes[wanted]
+    return next((text for code, text in codes.items() if code.partition("-")[0] == wanted), None)
