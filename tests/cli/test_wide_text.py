@@ -1,7 +1,5 @@
 """Tables on the console stay aligned with wide, combining and right-to-left characters; files get the bare text."""
 
-# ruff: noqa: RUF001 - texts in other scripts
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text of any script is drawn in an installed font, and characters that no font has are named once."""
 
-# ruff: noqa: RUF001 - texts in other scripts
-
 import unicodedata
 import warnings
 from collections.abc import Iterator

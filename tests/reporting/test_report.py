@@ -1,7 +1,5 @@
 """``nmt report``: numbers from the metrics file, hostile texts, no external addresses, and the size of the page."""
 
-# ruff: noqa: RUF001 - texts in other scripts
-
 import json
 import re
 import sys

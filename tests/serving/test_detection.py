@@ -1,5 +1,4 @@
 """Detection of languages whose scripts have no spaces or no case, and of languages that the detector lacks."""
-# ruff: noqa: RUF001 - letters and punctuation of many languages
 
 import gzip
 import re
