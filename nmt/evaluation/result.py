@@ -33,6 +33,7 @@ STRESS_NOTE = (
     "% copied: translations with the inserted text exactly once; BLEU is computed without it. cut off: translations "
     "at the length limit. repeating: translations with words three times in a row."
 )
+STRESS_LEFT_OUT = "Left out, since they change hardly any of these sources: "
 STRESS_WORST = "Worst sentence of each variant by sentence chrF"
 IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
 """Decoding keys that have no effect in an evaluation, which does not sample."""
@@ -156,6 +157,8 @@ class EvaluationRecord(Record):
     """Buckets of source length in rising order; empty unless requested."""
     stress: dict[str, list[StressRow]] = Field(default_factory=dict)
     """Variants of the test set, "plain" first, by name of the translating system; empty unless requested."""
+    stress_left_out: list[str] = Field(default_factory=list)
+    """Variants that change hardly any source of the test set, such as capitals in Chinese."""
     terms_kept: dict[str, float] = Field(default_factory=dict)
     """Share of the glossary terms that translations use, by name of the translating system."""
     confidence: Calibration | None = None
@@ -346,6 +349,8 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
         worst = [(row.variant, _example_rows(row.worst)) for row in variants if row.worst]
         shown = [(variant if cells[0] else "", *cells) for variant, rows in worst for cells in rows]
         blocks.append([f"{STRESS_WORST} of {name}", _table(*shown)])
+    if record.stress_left_out:
+        blocks.append([STRESS_LEFT_OUT + ", ".join(record.stress_left_out) + "."])
     for name, examples in record.examples.items():
         of_system = f" of {name}" if len(record.systems) > 1 else ""
         for title, chosen in (("Worst", examples.worst), ("Best", examples.best)):
