@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
-BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
 STRESS_HEADING = "Stress test"
 STRESS_NOTE = (
     "% copied: translations with the inserted text exactly once; BLEU is computed without it. cut off: translations "
@@ -293,6 +292,12 @@ def without_overlap_heading(scores: Scores) -> str:
     return f"Scores on the {counted(scores.sentences, 'sentence')} not trained on:"
 
 
+def length_heading(buckets: Sequence[LengthBucket]) -> str:
+    """Return the heading of the table of scores by length."""
+    unit = "words, split at white space" if buckets[0].unit == "words" else "characters"
+    return f"Scores by source length ({unit})"
+
+
 def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
     """Yield the rows of the table of scores by length, with a column for each bucket.
 
@@ -342,7 +347,7 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
     if without := record.without_overlap:
         blocks.append([without_overlap_heading(without), _score_table(without)])
     if record.by_length:
-        blocks.append([f"{BY_LENGTH_HEADING}:", _table(*length_rows(record.by_length), right=2)])
+        blocks.append([f"{length_heading(record.by_length)}:", _table(*length_rows(record.by_length), right=2)])
     for name, variants in record.stress.items():
         table = _table(*stress_rows(variants, lowercase=record.lowercase), right=1)
         blocks.append([f"{STRESS_HEADING} of {name}:", table, STRESS_NOTE])
