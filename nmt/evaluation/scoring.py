@@ -188,7 +188,7 @@ def score_by_length(
         lowercase: see ``score_systems``.
     """
     lengths = [len(split_words(source)) for source in sources]
-    is_spaced = sum(lengths) <= 2 * sum(len(source.split()) for source in sources)
+    is_spaced = sum(lengths) <= 1.5 * sum(len(source.split()) for source in sources)
     buckets = []
     for shortest, longest in length_buckets(lengths):
         chosen = [index for index, length in enumerate(lengths) if shortest <= length <= longest]
