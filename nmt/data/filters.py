@@ -57,7 +57,7 @@ _HAN_NUMBER = re.compile("[〇零一二三四五六七八九十百千万萬亿�
 
 def _numbers(text: str) -> Counter[int]:
     """Return the numbers of a text without separators and final zeros, since words such as million replace zeros."""
-    text = _UNIT.sub(lambda unit: re.sub(r"\D", "", unit[1]).zfill(4), text)
+    text = _UNIT.sub(lambda unit: "".join(filter(str.isdecimal, unit[1])).zfill(4), text)
     digits = ("".join(filter(str.isdecimal, number))[:100] for number in _NUMBER.findall(text))
     return Counter(int(str(int(number)).rstrip("0") or "0") for number in digits)
 
@@ -100,7 +100,8 @@ _OTHER_SCRIPT = r"[^\x00-\u02ff\u2000-\u206f]"
 _ORIGINAL_NAME = re.compile(rf"[(（](?:(?<={_OTHER_SCRIPT}.)|(?<={_OTHER_SCRIPT}\s.))[ -'*-\u02ff]{{1,80}}[)）]")
 LAST = 20  # final characters of a side, in which its closing mark is searched
 _QUESTION, _EITHER = 1, 2
-_END = re.compile(rf"([?？؟;\u037e፧⁇⁈⁉‽])[^\w\s]*$|([{KANA}][。.｡]|[။།])[^\w\s]*$|[^\w\s{MARKS}]$")
+_CLOSING = rf"[^\w\s]{{0,{LAST}}}$"  # bounded, since a search tries it at every mark
+_END = re.compile(rf"([?？؟;\u037e፧⁇⁈⁉‽]){_CLOSING}|([{KANA}][。.｡]|[။།]){_CLOSING}|[^\w\s{MARKS}]$")
 _ARMENIAN_QUESTION = "\u055e"  # within the word that is asked for
 
 

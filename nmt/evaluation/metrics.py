@@ -52,7 +52,7 @@ _OF_LANGUAGE = {
 }
 # Scripts without spaces between words, by a language whose tokenization serves all languages of the script. Kana come
 # before Chinese characters, which Japanese has too.
-_SCRIPTS = {"ja": KANA, "zh": HAN, "th": UNSPACED}
+_SCRIPTS = {name: re.compile(f"[{script}]") for name, script in (("ja", KANA), ("zh", HAN), ("th", UNSPACED))}
 _SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
 
 
@@ -80,7 +80,7 @@ def _language_of_script(texts: Iterable[str]) -> str:
     """Return a language that is written in the script of texts, if it has no spaces; else an empty string."""
     letters = "".join(filter(str.isalpha, "".join(texts)))
     for language, script in _SCRIPTS.items():
-        if letters and len(re.findall(f"[{script}]", letters)) >= _SHARE * len(letters):
+        if letters and len(script.findall(letters)) >= _SHARE * len(letters):
             return language
     return ""
 
