@@ -109,6 +109,7 @@ MOST_OF = {("yor", "numbers"): 0.06, ("fra", "numbers"): 0.03, ("ces", "numbers"
 """Shares of pairs that are dropped rightly: Yoruba writes numbers as words, the Zulu text has spaces before stops."""
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_hardly_any_sentence_of_a_text_in_25_languages_is_dropped(corpora: Path) -> None:
     def read(path: Path) -> list[str]:
@@ -130,6 +131,7 @@ def test_hardly_any_sentence_of_a_text_in_25_languages_is_dropped(corpora: Path)
     assert too_many == {}
 
 
+@pytest.mark.slow
 @pytest.mark.corpora
 def test_hardly_any_pair_of_a_japanese_corpus_is_dropped(corpora: Path) -> None:
     sides = [corpora / "enja" / f"train.{side}.gz" for side in ("en", "ja")]
