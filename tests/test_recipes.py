@@ -128,9 +128,9 @@ def test_a_value_of_a_key(copy: Copy) -> None:
     copy.append(schedules, constant_rate)
     choice = "return constant_rate(step, peak=peak, warmup_steps=warmup_steps)\n    "
     copy.insert(schedules, 'if training.schedule == "inv', f'if training.schedule == "constant":\n        {choice}')
-    copy.insert("config/data.py", '"none", "nfkc"', '"lower", ')
+    copy.insert("config/data.py", '"none", "nfc"', '"lower", ')
     copy.insert("config/data.py", '"word", "char"', '"bigram", ')
-    copy.insert(registry, '"none", "nfkc"', '"lower", ')
+    copy.insert(registry, '"none", "nfc"', '"lower", ')
     copy.insert(registry, '"word", "char"', '"bigram", ')
     copy.insert("config/training.py", '"noam", "inverse_sqrt"', '"constant", ')
     copy.run("prepare", "pairs.pkl", "--set", "data.normalization=lower", "--set", "data.tokenizer=bigram")

@@ -164,10 +164,12 @@ class DataConfig(Section):
     """Unit of a token. ``word``: words separated by white space. ``char``: characters. ``subword``: pieces of a
     vocabulary trained on the corpus (sentencepiece). ``auto``: words if the text consists of lower-case ASCII words
     without punctuation, else subwords."""
-    normalization: Literal["auto", "none", "nfkc", "ascii-words"] = "auto"
+    normalization: Literal["auto", "none", "nfc", "nfkc", "ascii-words"] = "auto"
     """Normalization of text before the tokenizer, in training and in translation. ``none``: only collapses white space.
-    ``nfkc``: also applies Unicode NFKC. ``ascii-words``: lower-cases, strips accents, keeps only ASCII letters, and
-    drops words with digits. ``auto``: ascii-words for text that already has this form, else nfkc."""
+    ``nfc``: also applies Unicode NFC, which keeps the look of every character, and removes soft hyphens and other
+    invisible characters. ``nfkc``: also applies Unicode NFKC, which replaces characters such as ² and the fullwidth
+    comma by plain ones. ``ascii-words``: lower-cases, strips accents, keeps only ASCII letters, and drops words with
+    digits. ``auto``: ascii-words for text that already has this form, else nfc."""
     vocabulary_size: int | None = Field(None, ge=8, le=1_000_000)
     """Number of ids, including the four special ids. For words and characters it is an upper limit, and the most
     frequent are kept; null: no limit. For subwords, null chooses it by the size of the corpus, such as 4,000 for 5,000

@@ -23,7 +23,7 @@ from nmt.data.sources.formats import NumberedPairs, Pair, read_pairs, read_score
 from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
 from nmt.message import Settings
-from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
+from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space, first_change
 
 EXAMPLES = 3  # places recorded for each reason
 AUTO_SAMPLE_PAIRS = 10_000  # largest sample from which "auto" is resolved, in pairs
@@ -100,6 +100,8 @@ class Corpus:
     """Dropped pairs. Later steps add theirs."""
     noticed: Findings
     """Suspicious pairs that were kept. Later steps add theirs."""
+    normalized: Findings
+    """Kept pairs that normalization changed, with the first word that it changed in each."""
     letters: np.ndarray
     """Hash of the letters of each pair, uint64 [N], if near duplicates are dropped; otherwise empty."""
 
@@ -133,7 +135,7 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     """Return the configuration with "auto" resolved for the tokenizer, the normalization and the joint vocabulary.
 
     The choice depends on the first pairs. Lower-case ASCII words without punctuation, as in lesson corpora, become word
-    tokens. Any other text becomes subwords after NFKC normalization. One text in a hundred may differ.
+    tokens. Any other text becomes subwords after NFC normalization. One text in a hundred may differ.
     """
     if "auto" not in {config.tokenizer, config.normalization, config.joint_vocabulary}:
         return config
@@ -148,7 +150,7 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
             break
     cleaned = sum(text == ascii_words(text) for text in texts) >= 0.99 * len(texts)
     tokenizer = ("word" if cleaned else "subword") if config.tokenizer == "auto" else config.tokenizer
-    normalization = ("ascii-words" if cleaned else "nfkc") if config.normalization == "auto" else config.normalization
+    normalization = ("ascii-words" if cleaned else "nfc") if config.normalization == "auto" else config.normalization
     joint = tokenizer == "subword" if config.joint_vocabulary == "auto" else config.joint_vocabulary
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
@@ -195,6 +197,16 @@ def _report_scores(scores: Iterable[float], report: Progress) -> Iterator[float]
         yield score
 
 
+def _record_change(normalized: Findings, files: list[TextFile], number: int, pair: Pair, config: DataConfig) -> None:
+    """Record the first word of a pair that normalization changes, if there is one."""
+    for side in pair:
+        change = first_change(side, config.normalization)
+        if change is not None:
+            words = f"{change.before[:30]!r} becomes {change.after[:30]!r}"
+            normalized.add(change.kind, f"{place_of(files, number)}: {printable(words)}")
+            return
+
+
 def read_corpus(
     sources: Sources, config: DataConfig, folder: Path, report: Progress, score: Score | None = None
 ) -> Corpus:
@@ -207,7 +219,7 @@ def read_corpus(
     Raises:
         DataError: for a file that cannot be read, and for an unusable pair, unless a setting allows to drop it.
     """
-    dropped, noticed = Findings(), Findings()
+    dropped, noticed, normalized = Findings(), Findings(), Findings()
     source_hashes, target_hashes, letter_hashes = bytearray(), bytearray(), bytearray()
     roles: dict[str, range] = {}
     plain = config.model_copy(update={"source_column": None, "target_column": None, "header": False})
@@ -254,13 +266,15 @@ def read_corpus(
                             break
                 else:
                     store.append(number, pair if trains else item)
+                    if usable != pair:
+                        _record_change(normalized, files, number, pair, config)
                     source_hashes += text_hash(usable[0])
                     target_hashes += text_hash(usable[1])
                     if "near_duplicates" in config.filters:
                         letter_hashes += text_hash(letters_of(pair))
             roles[role] = range(start, store.count)
     hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes, letter_hashes)]
-    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, hashes[2])
+    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, normalized, hashes[2])
 
 
 MIN_LOG_RATIO = 10.0  # nats: in a foreign side, the other column's language is exp(10), 22,000, times more likely

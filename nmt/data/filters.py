@@ -1,5 +1,4 @@
 """Filters of sentence pairs (``data.filters``): measures with thresholds. Repair of text (``data.repair``)."""
-# ruff: noqa: RUF001 - punctuation of many languages
 
 import html
 import re

@@ -18,10 +18,10 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[6] = 6
-"""Number of the format in which manifests are written. Format 5 has no ``repeating_targets``, format 4 has only one
-corpus, and format 3 has no language codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
-``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[7] = 7
+"""Number of the format in which manifests are written. Format 6 has no normalization ``nfc``, format 5 has no
+``repeating_targets``, format 4 has only one corpus, and format 3 has no language codes. Up to format 2, a side has
+exactly one token file. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
 
 
 def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
@@ -81,8 +81,10 @@ class DataReport(Record):
 
     noticed: dict[str, Count] = Field(default_factory=dict)
     """Number of suspicious pairs that were kept, by reason."""
+    normalized: dict[str, Count] = Field(default_factory=dict)
+    """Number of pairs that normalization changed by more than white space, by the kind of change."""
     places: dict[str, list[str]] = Field(default_factory=dict)
-    """First places and texts of dropped and suspicious pairs, by reason."""
+    """First places and texts of dropped, suspicious and changed pairs, by reason."""
     sources_translated_often: Count = 0
     """Number of distinct sources with more than one translation in the corpus."""
     most_translations: Count = 0
@@ -94,7 +96,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5, 6]
+    format: Literal[1, 2, 3, 4, 5, 6, 7]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -166,7 +168,7 @@ class Manifest(Record):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file of format 1 to 6.
+    """Return the manifest in a file of format 1 to 7.
 
     Raises:
         NotFoundError: if there is no such file.

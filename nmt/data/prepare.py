@@ -164,7 +164,8 @@ def prepare(
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
-                places=cleaned.dropped.places | cleaned.noticed.places,
+                normalized=dict(cleaned.normalized.counts),
+                places=cleaned.dropped.places | cleaned.noticed.places | cleaned.normalized.places,
                 sources_translated_often=ambiguous,
                 most_translations=most,
                 columns_looked_at=compared,

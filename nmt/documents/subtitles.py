@@ -10,7 +10,7 @@ from nmt.storage.text import as_cell, decode_utf8
 
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 _BREAK = re.compile(r"(\r\n|\r|\n)")
-_LINE_BEGINNING = re.compile(r"(?:\{\\[^{}]*+\}|[-–—♪] )+")  # noqa: RUF001
+_LINE_BEGINNING = re.compile(r"(?:\{\\[^{}]*+\}|[-–—♪] )+")
 """Position of the text, and the dash that marks a change of speaker."""
 
 

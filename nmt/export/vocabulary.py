@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sentencepiece
@@ -24,6 +24,7 @@ from nmt.message import Argument, Settings
 from nmt.runs.weights import WeightsFile
 from nmt.storage.atomic import scratch_folder
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, Tokenizer
+from nmt.tokenizers.normalization import without_invisible
 from nmt.tokenizers.subword import SubwordTokenizer
 
 MOST_PAIRS = 20_000
@@ -36,7 +37,7 @@ CANDIDATES = 50
 """Most target tokens that a vocabulary map lists for a source token."""
 FREQUENT = 300
 """Number of the most frequent target tokens, which every translation may have."""
-CHARACTER_NORMALIZATIONS = ("none", "nfkc")
+CHARACTER_NORMALIZATIONS = ("none", "nfc", "nfkc")
 """Normalizations that replace characters, and never whole words."""
 
 
@@ -149,7 +150,7 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
         raise NmtError(
             f"The model normalizes text to ascii-words, which drops whole words with digits. {consumer} replaces "
             "characters alone. Prepare the corpus with ",
-            Settings({"data.normalization": "nfkc"}),
+            Settings({"data.normalization": "nfc"}),
             " and train again, or export with ",
             Argument("to", "ctranslate2"),
             ".",
@@ -167,7 +168,8 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
     """Return the sentencepiece model of a tokenizer, with the tokenizer's normalization as rules of the model.
 
     The rules are a table of strings and their replacements, of which the longest match applies. They are computed with
-    the same functions. Combining marks in another order than Unicode's stay as they are.
+    the same functions. Combining marks in another order than Unicode's stay as they are, as does a
+    mark that an invisible character separates from its letter.
     """
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
     if model.normalizer_spec.precompiled_charsmap:  # an imported model has its own rules
@@ -200,15 +202,19 @@ def _code_points(text: str) -> str:
 
 
 def _rules(normalization: str) -> Iterator[tuple[str, str]]:
-    """Yield strings with their normalized forms: single characters, and with NFKC also their decompositions."""
+    """Yield strings with their normalized forms: single characters, and with NFC or NFKC also their decompositions."""
     for code in range(1, sys.maxunicode + 1):
         if 0xD800 <= code <= 0xDFFF:  # halves of surrogate pairs
             continue
         character = chr(code)
-        if normalization != "nfkc":
+        if normalization == "none":
             yield character, _replace_spaces(character)
             continue
-        composed = _replace_spaces(unicodedata.normalize("NFKC", character))
+        if normalization == "nfc" and not without_invisible(character):
+            yield character, ""
+            continue
+        form: Literal["NFC", "NFKC"] = "NFC" if normalization == "nfc" else "NFKC"
+        composed = _replace_spaces(unicodedata.normalize(form, character))
         yield character, composed
         decomposed = unicodedata.normalize("NFD", character)
         if decomposed != character:

@@ -16,8 +16,8 @@ import numpy as np
 
 from nmt.tokenizers.marks import CLOSE, CLOSE_MARKS, OPEN, OPEN_MARKS, PIECE_MARKS
 
-CLOSING, OPENING = ".,;:!?…)]}。！？", "([{¿¡"  # noqa: RUF001
-QUOTES = "\"'”“„«»’‘‚"  # noqa: RUF001
+CLOSING, OPENING = ".,;:!?…)]}。！？", "([{¿¡"
+QUOTES = "\"'”“„«»’‘‚"
 MOST_NESTED = 100
 """Most tags that are open at the same time."""
 # In a quoted value of an attribute < and > stand for themselves. Without the closing quote, a tag ends at the first >.

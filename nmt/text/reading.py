@@ -23,10 +23,10 @@ UNKNOWN_COST = 10
 """Number of tokens that an unknown word or a byte counts as."""
 MOST_TAGS = 1_000
 """Most tags and placeholders of a sentence. A sentence with more is copied to the translation."""
-QUOTED = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
+QUOTED = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])
 """Pairs of opening and closing quotes."""
 BRACKETS = QUOTED | {"()", "[]", "<>"}
-SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}  # noqa: RUF001
+SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}
 """Typographic signs and their replacements, for models that do not know the signs."""
 NUMBER = r"\d(?:[.,:/-]?\d){4,}"
 # A mail address begins at the beginning of a word, so a long word is searched once, not from each of its letters.

@@ -21,7 +21,7 @@ from nmt.tokenizers.marks import MARK
 
 _REPEATED = re.compile(r"(\S{1,20}?)(?:[\s,]*\1){2}")
 """Three repeats in a source, within a word (10,000) or of words (very, very, very)."""
-_WORD = re.compile(r"[^\s,.;:!?…،۔।。！？，、]+")  # noqa: RUF001
+_WORD = re.compile(r"[^\s,.;:!?…،۔।。！？，、]+")
 _DIGITS = re.compile(r"\D+")
 
 

@@ -15,9 +15,10 @@ UNKNOWN = "<unk>"  # the text that UNK decodes to
 SPECIAL_PIECES = ("<pad>", UNKNOWN, "<s>", "</s>")  # pieces of the special ids, in the order of the ids
 SPACE_MARK = "\u2581"  # a space in a piece, as in sentencepiece
 
-TOKENIZER_FORMAT = 2
-"""Format number of new files. Files of format 1 have no number and spell the key ``normalisation``."""
-WITH_TAGS = 3  # format number of new files of tokenizers with tags
+FORMATS = (2, 3, 4)
+"""Format numbers of tokenizer files. Format 2 has neither tags nor the normalization ``nfc``, format 3 has no ``nfc``.
+A new file gets the lowest format that holds it, so that a corpus is prepared to the same bytes as by older versions.
+Files of format 1 have no number and spell the key ``normalisation``."""
 
 
 class Tokenizer(Protocol):
@@ -87,8 +88,10 @@ def tag_id(tokenizer: Tokenizer, name: str) -> int:
 
 def file_header(kind: str, normalization: str, tags: Sequence[str]) -> dict[str, Any]:
     """Return the fields that the files of all kinds of tokenizers share."""
-    with_tags = {"format": WITH_TAGS, "tags": [*tags]} if tags else {}
-    return {"format": TOKENIZER_FORMAT, "kind": kind, "normalization": normalization} | with_tags
+    fields = {"kind": kind, "normalization": normalization}
+    if normalization == "nfc":
+        return {"format": 4, **fields, "tags": [*tags]}
+    return {"format": 3, **fields, "tags": [*tags]} if tags else {"format": 2, **fields}
 
 
 class Token(NamedTuple):

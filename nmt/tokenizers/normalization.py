@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import NamedTuple
 
 _SHORT_TEXT = 1_000  # length of a text that needs no joiners, even if all of it are combining marks
 _MOST_MARKS, _JOINER = 30, "\u034f"
@@ -10,7 +11,19 @@ _MOST_MARKS, _JOINER = 30, "\u034f"
 _INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u206f\ufeff]")
 _NOT_WORD_CHARACTER = re.compile(r"[^a-z0-9 ]")
 
+INVISIBLE, REPLACED = "invisible characters removed", "characters replaced"
+"""Kinds of changes."""
+
 Normalizer = Callable[[str], str]
+
+
+class Change(NamedTuple):
+    """A word that normalization changes by more than the white space around it."""
+
+    kind: str
+    """``INVISIBLE`` or ``REPLACED``."""
+    before: str
+    after: str
 
 
 def collapse_white_space(text: str) -> str:
@@ -74,3 +87,16 @@ NORMALIZERS: dict[str, Normalizer] = {
     "none": collapse_white_space, "nfc": nfc, "nfkc": nfkc, "ascii-words": ascii_words,
 }  # fmt: skip
 """Normalization functions by their names in the configuration."""
+
+
+def first_change(text: str, name: str) -> Change | None:
+    """Return the first word of a text that the normalization ``name`` changes; None if it changes white space alone."""
+    normalize = NORMALIZERS[name]
+    if normalize(text) == collapse_white_space(text):
+        return None
+    for word in text.split():
+        normal = normalize(word)
+        if normal != word:
+            is_removal = normal == without_invisible(word)
+            return Change(INVISIBLE if is_removal else REPLACED, word, normal)
+    return None

@@ -12,7 +12,7 @@ from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import check_format, read_json, restore_remedy
-from nmt.tokenizers.base import TOKENIZER_FORMAT, WITH_TAGS, Tokenizer
+from nmt.tokenizers.base import FORMATS, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
@@ -22,8 +22,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogat
 
 
 class _TokenizerFile(Record):
-    format: Literal[2, 3]
-    normalization: Literal["none", "nfkc", "ascii-words"]
+    format: Literal[2, 3, 4]
+    normalization: Literal["none", "nfc", "nfkc", "ascii-words"]
     tags: list[Annotated[str, AfterValidator(check_corpus_name)]] = Field(default_factory=list)
 
 
@@ -42,7 +42,7 @@ _FILE = TypeAdapter[_WordFile | _SubwordFile](Annotated[_WordFile | _SubwordFile
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return a tokenizer that ``save`` wrote, in one of the formats 1 to 3.
+    """Return a tokenizer that ``save`` wrote, in one of the formats 1 to 4.
 
     Raises:
         NotFoundError: if the file, or the model beside it, is missing.
@@ -51,9 +51,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
     values = read_json(path, "A tokenizer")
     if isinstance(values, dict) and "format" not in values:  # format 1
         values = {"normalization" if key == "normalisation" else key: value for key, value in values.items()}
-        values = {"format": TOKENIZER_FORMAT, **values}
+        values = {"format": FORMATS[0], **values}
     elif isinstance(values, dict):
-        check_format(values["format"], [TOKENIZER_FORMAT, WITH_TAGS], f"Tokenizer {path}")
+        check_format(values["format"], FORMATS, f"Tokenizer {path}")
     try:
         stored = _FILE.validate_python(values)
     except ValidationError as error:

@@ -121,10 +121,14 @@ def test_a_tag_begins_the_sources_of_its_corpus_alone_and_no_text_is_a_tag(setti
 
 def test_a_dataset_without_a_tag_has_a_tokenizer_file_of_the_earlier_format() -> None:
     bt = write_tsv("bt.tsv", SYNTHETIC)
-    with_tag, without = prepared("one", corpora={"bt": bt}, tags=["bt"]), prepared("two", corpora={"bt": bt})
-    numbers = [json.loads(file.read_text())["format"] for dataset in (with_tag, without)
-               for file in dataset.tokenizer_files]  # fmt: skip
-    assert numbers == [3, 2, 2, 2]
+    formats = {}
+    for normalization in ("nfkc", "nfc"):
+        keys = {"data.normalization": normalization}
+        with_tag = prepared(f"{normalization}-tag", corpora={"bt": bt}, tags=["bt"], set=keys)
+        without = prepared(normalization, corpora={"bt": bt}, set=keys)
+        files = [file for dataset in (with_tag, without) for file in dataset.tokenizer_files]
+        formats[normalization] = [json.loads(file.read_text())["format"] for file in files]
+    assert formats == {"nfkc": [3, 2, 2, 2], "nfc": [4, 4, 4, 4]}
 
 
 def test_a_vocabulary_is_fitted_on_all_corpora(monkeypatch: pytest.MonkeyPatch) -> None:

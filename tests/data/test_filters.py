@@ -1,5 +1,4 @@
 """Filters of training pairs: pairs that are dropped and kept, and the share of injected errors that are found."""
-# ruff: noqa: RUF001 - punctuation of many languages
 
 import gzip
 import html

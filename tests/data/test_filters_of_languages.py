@@ -1,5 +1,5 @@
 """Filters of pairs in many languages: words, marks, digits and repeats of every script."""
-# ruff: noqa: E501, RUF001 - letters and punctuation of many languages; ruff counts some as two columns
+# ruff: noqa: E501 - letters and punctuation of many languages; ruff counts some as two columns
 
 import gzip
 import re

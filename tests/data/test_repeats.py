@@ -51,7 +51,7 @@ def test_the_share_is_that_of_all_targets_where_they_are_few(rows: list[list[int
 
 @pytest.mark.parametrize(
     "text",
-    ["Es kostet 1.000.000 Euro ...", "hier --- dort", "花了1000000元……。。。", "كلف ١٠٠٠ دينار...",  # noqa: RUF001
+    ["Es kostet 1.000.000 Euro ...", "hier --- dort", "花了1000000元……。。。", "كلف ١٠٠٠ دينار...",
      "१००० रुपये ।।।", "1000 lira!!!", "=====", "- - - -"],
 )  # fmt: skip
 def test_rows_of_dots_lines_spaces_and_zeros_are_no_phrases(text: str) -> None:

@@ -1,5 +1,4 @@
 """Variants of sentence pairs in many languages: letter case, spaces, stops, quotes, typing errors."""
-# ruff: noqa: RUF001 - letters and punctuation of many languages
 
 import unicodedata
 from random import Random

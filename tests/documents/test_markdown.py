@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - letters and punctuation of other languages
 """Markdown: another parser sees the same structure in a translated document, and everything but its text stays."""
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,4 @@
 """A tiny run with Chinese targets: every BLEU is tokenized for Chinese, in training, evaluation, export and report."""
-# ruff: noqa: RUF001 - punctuation of Chinese
 
 import json
 from pathlib import Path

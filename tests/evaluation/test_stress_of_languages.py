@@ -1,5 +1,4 @@
 """Stress test in languages without case or without spaces between words."""
-# ruff: noqa: RUF001 - letters and punctuation of many languages
 
 import re
 

@@ -121,7 +121,7 @@ def test_a_tag_ends_behind_its_quoted_attributes(tag: str) -> None:
 
 LANGUAGES = {
     "de": "Der Hund schläft , ein Mann läuft .", "zh": "狗 在 睡觉 , 一个 人 在 跑 。", "ar": "الكلب ينام , رجل يركض .",
-    "hi": "कुत्ता सोता है , आदमी दौड़ता है ।", "tr": "Köpek uyuyor , İri bir adam ırmağa koşuyor .",  # noqa: RUF001
+    "hi": "कुत्ता सोता है , आदमी दौड़ता है ।", "tr": "Köpek uyuyor , İri bir adam ırmağa koşuyor .",
 }  # fmt: skip
 READERS = {
     language: Reader(

@@ -81,7 +81,7 @@ def test_quotes_around_a_line_are_kept_for_the_translation(quotes: str) -> None:
 def test_typographic_signs_that_the_model_does_not_know_become_plain_ones() -> None:
     reader = Reader(fit_tokenizer([*SENTENCES, "it's a man-made 'room'."] * 2, DataConfig(
         tokenizer="subword", normalization="nfkc", vocabulary_size=340)), "en")  # fmt: skip
-    assert read_one("It’s a man–made room.", reader).text.text == "It's a man-made room."  # noqa: RUF001
+    assert read_one("It’s a man–made room.", reader).text.text == "It's a man-made room."
 
 
 def test_text_that_the_model_cannot_express_is_cut_out() -> None:

@@ -16,7 +16,7 @@ from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
-KINDS = pytest.mark.parametrize("kind", ["none", "nfkc", "ascii-words"])
+KINDS = pytest.mark.parametrize("kind", ["none", "nfc", "nfkc", "ascii-words"])
 MARKUP = ["<pad>", "<bos>", "<eos>", "<unk>", "<s>", "</s>", "[start]", "[end]", "[UNK]", "start", "end", "", "0", "1"]
 TEXTS = st.text() | st.lists(st.sampled_from([*MARKUP, "go", "Äh", "5", "\u2028"])).map(" ".join)
 

@@ -1,6 +1,7 @@
 """Subwords decode to the same text, no text becomes a special id, and a saved model is the same on another machine."""
 
 import collections
+import gzip
 import json
 import random
 import shutil
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
+from nmt.tokenizers.normalization import nfc
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 from nmt.tokenizers.subword import SAMPLING_ALPHA, SubwordTokenizer, default_vocabulary_size
 from nmt.tokenizers.word import CharacterTokenizer
@@ -153,7 +155,7 @@ def test_fitting_again_gives_the_same_model(fitted: dict) -> None:
     assert again.model == fitted["unigram"].model
 
 
-@pytest.mark.parametrize("normalization", ["none", "nfkc", "ascii-words"])
+@pytest.mark.parametrize("normalization", ["none", "nfc", "nfkc", "ascii-words"])
 def test_the_normalization_travels_with_the_model(tmp_path: Path, normalization: str) -> None:
     tokenizer = fit_tokenizer(sentences(), config(normalization=normalization))
     tokenizer.save(tmp_path / "here" / "tokenizer.source.json")
@@ -208,3 +210,15 @@ def test_a_vocabulary_of_words_can_be_limited() -> None:
     assert tokenizer.size == 7
     limited = fit_tokenizer(list("abcdefgh"), DataConfig(tokenizer="char", normalization="none", vocabulary_size=8))
     assert limited.size == 8
+
+
+@pytest.mark.corpora
+def test_every_line_of_25_languages_comes_back(corpora: Path) -> None:
+    """Subwords are trained on the text of each language, by the default settings."""
+    files = sorted((corpora / "ntrex").glob("newstest2019-*.txt.gz"))
+    assert len(files) == 25
+    for file in files:
+        lines = [line for line in gzip.decompress(file.read_bytes()).decode().splitlines() if line.strip()]
+        tokenizer = fit_tokenizer(lines, DataConfig(tokenizer="subword", normalization="nfc"))
+        wrong = [line for line in lines if tokenizer.decode(tokenizer.encode(line)) != nfc(line)]
+        assert not wrong, f"{file.name}: {wrong[:3]}"

@@ -130,6 +130,8 @@ def describe(manifest: "Manifest") -> str:
     for reason, count in report.noticed.items():
         checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""
         findings[reason] = f"Kept, but suspicious: {count:,} x {reason}{checked}"
+    for reason, count in report.normalized.items():
+        findings[reason] = f"Changed by normalization {settings.normalization}: {count:,} x {reason}"
     for reason, finding in findings.items():
         lines += [finding, *(f"    {place}" for place in report.places.get(reason, []))]
     return printable("\n".join(lines))
