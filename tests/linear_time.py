@@ -266,7 +266,7 @@ def parts_of_translation() -> Iterator[Subject]:
     for name, change in {**CHANGES, **VARIANTS}.items():
 
         def function(text: str, change: Any = change) -> object:
-            return change(Pair(text, text), Pair(text, text), Random(0))
+            return change(Pair(text, text), Pair(text, text), Random(0), ("de", "zh"))
 
         yield Subject(f"variant {name}", function, [], FRAGMENTS)
 

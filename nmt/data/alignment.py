@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.data.sources.formats import Pair
+from nmt.tokenizers.scripts import HAN, KANA, MARKS, UNSPACED, split_words
 
 SAMPLE_PAIRS = 20_000  # first pairs, from which the length ratio and the word frequencies are estimated
 PREFIX = 4  # characters of a word that are compared
@@ -18,13 +19,28 @@ MOST_DEVIATIONS = 3.0  # a length ratio that deviates more counts as this many d
 MOST_SHARED = 3.0  # largest evidence from shared words, in nats
 WEIGHT = 0.5  # share of the information in shared words that counts as evidence
 BEFORE, AFTER = 1, 2  # states of a line whose source is one line before or after; 0: in the same line
-_CJK = "\u2e80-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
+WITHOUT_SPACES = re.compile(f"[{HAN}{KANA}{UNSPACED}]")
+"""A letter of a script without spaces between words."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_PLAIN_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"\w[\w{MARKS}]*")
+_CHINESE_OR_WORD = re.compile(rf"[{HAN}{KANA}]|[^\W{HAN}{KANA}]+")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case; each Chinese or Japanese character is a word."""
-    return _WORD.findall(text.lower())
+    """Return the words of a text in lower case, without punctuation.
+
+    In scripts without spaces, a word is a character with its combining marks. The fastest pattern that knows all
+    characters of the text finds the words, since this takes most of the time of the filters.
+    """
+    text = text.lower()
+    if text.isascii() or max(text) < "\u0300":  # the first mark
+        return _PLAIN_WORD.findall(text)
+    if not WITHOUT_SPACES.search(text):
+        return _WORD.findall(text)
+    if not _UNSPACED.search(text):
+        return _CHINESE_OR_WORD.findall(text)
+    return [part for word in split_words(text) for part in _WORD.findall(word.text)]
 
 
 class _Side(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from nmt.config.training import VariantName
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences, Split, offsets_of
-from nmt.data.variants import VARIANTS
+from nmt.data.variants import UNKNOWN, VARIANTS, Languages
 from nmt.tokenizers.base import UNK, Tokenizer
 
 STREAM = 2
@@ -17,7 +17,12 @@ STREAM = 2
 
 
 def augment_split(
-    split: Split, tokenizers: tuple[Tokenizer, Tokenizer], shares: Mapping[VariantName, float], seed: int, epoch: int
+    split: Split,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    shares: Mapping[VariantName, float],
+    seed: int,
+    epoch: int,
+    languages: Languages = UNKNOWN,
 ) -> Split:
     """Return a split in memory in which variants replace some pairs: pair i is pair i of ``split``, or its variant.
 
@@ -31,6 +36,7 @@ def augment_split(
         shares: share of the pairs that each variant replaces; the sum is at most 1.
         seed: seed of the run.
         epoch: number of the epoch, from 1.
+        languages: language codes of source and target.
     """
     random = np.random.default_rng([seed, epoch, STREAM])
     kinds = np.searchsorted(np.cumsum([*shares.values()]), random.random(len(split)), side="right")
@@ -48,7 +54,7 @@ def augment_split(
         following = _text(split, tokenizers, partner) if variant is VARIANTS["join"] else pair
         if pair is None or following is None:
             continue
-        texts = variant(pair, following, dice)
+        texts = variant(pair, following, dice, languages)
         rows = [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, texts, strict=True)]
         if rows[0] and split.source[index][0] >= first_tag:  # the variant keeps the tag of its corpus
             rows[0] = [int(split.source[index][0]), *rows[0]]

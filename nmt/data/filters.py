@@ -9,12 +9,13 @@ from html.entities import html5
 
 from nmt.config.data import DataConfig
 from nmt.config.languages import detector_code, language_name
-from nmt.data.alignment import find_shifted, words
+from nmt.data.alignment import WITHOUT_SPACES, find_shifted, words
 from nmt.data.manifest import SIDES
 from nmt.data.sources.formats import Pair
 from nmt.errors import ConfigError
 from nmt.extras import require
 from nmt.message import Argument
+from nmt.tokenizers.scripts import KANA, MARKS
 
 Measure = Callable[[str, str], float]
 """Function of source and target; a filter compares its result with a threshold."""
@@ -24,6 +25,7 @@ Score = Callable[[Iterable[Pair | None]], Iterator[float]]
 
 SMALL = 12  # largest number that the opposite side may have as a word
 QUESTION_WEIGHT = 3.0  # marks that count if only one side is a question
+STRETCHED = 6  # times in a row from which a single character without spaces around it is no ordinary word
 LEAST_BYTES = 20  # UTF-8 bytes of the shortest side whose language is detected
 MOST_CHARACTERS = 300  # characters of a side that the language detector reads
 
@@ -46,54 +48,105 @@ def letters(source: str, target: str) -> float:
     return min(len(_letters(side)) / max(sum(map(len, side.split())), 1) for side in (source, target))
 
 
-_NUMBER = re.compile(r"\d{1,50}(?:[.,:'\u2019\u00a0\u202f]\d{1,50}|(?<!\d{4}) \d{3}(?!\d))*")
+_SEPARATORS = ".,:'\u2019\u00a0\u202f\u066b\u066c\u1361\uff0c\uff0e\uff1a"  # in numbers of any script
+_NUMBER = re.compile(rf"\d{{1,50}}(?:[{_SEPARATORS}]\d{{1,50}}|(?<!\d{{4}}) \d{{3}}(?!\d))*")
+# A number with Chinese units in it: 6億4900万 is 64900万. A unit has four digits.
+_UNIT = re.compile(r"[万萬億亿兆](?<=\d.)(\d[\d,\uff0c]{0,5})(?![\d千])")
+_HAN_NUMBER = re.compile("[〇零一二三四五六七八九十百千万萬亿億兆两兩]{2,}")
 
 
 def _numbers(text: str) -> Counter[int]:
     """Return the numbers of a text without separators and final zeros, since words such as million replace zeros."""
+    text = _UNIT.sub(lambda unit: "".join(filter(str.isdecimal, unit[1])).zfill(4), text)
     digits = ("".join(filter(str.isdecimal, number))[:100] for number in _NUMBER.findall(text))
     return Counter(int(str(int(number)).rstrip("0") or "0") for number in digits)
+
+
+def _missing(numbers: Counter[int], others: Counter[int], other_text: str) -> list[int]:
+    """Return the numbers that the opposite side does not have, as digits or as Chinese characters."""
+    missing = sorted((numbers - others).elements(), reverse=True)
+    return missing[len(_HAN_NUMBER.findall(other_text)) :] if missing else missing
 
 
 def numbers(source: str, target: str) -> float:
     """Return the share of numbers that only one side has.
 
-    If only one side has unmatched numbers, small ones do not count: the opposite side may have them as words.
+    A number in Chinese characters stands for any number of the opposite side. If only one side has unmatched numbers,
+    small ones do not count: the opposite side may have them as words.
     """
     source_numbers, target_numbers = _numbers(source), _numbers(target)
     if not source_numbers and not target_numbers:
         return 0.0
-    unmatched = [source_numbers - target_numbers, target_numbers - source_numbers]
+    unmatched = [
+        _missing(source_numbers, target_numbers, target),
+        _missing(target_numbers, source_numbers, source),
+    ]
     if not all(unmatched):
-        unmatched = [Counter(number for number in side.elements() if number > SMALL) for side in unmatched]
-    return sum(side.total() for side in unmatched) / (source_numbers.total() + target_numbers.total())
+        unmatched = [[number for number in side if number > SMALL] for side in unmatched]
+    return sum(map(len, unmatched)) / (source_numbers.total() + target_numbers.total())
 
 
-_MARK = re.compile(  # no commas, quotes and hyphens, and no marks within words
-    r"[^\w\s,،，、'’\"‚‘„“”«»‹›「」『』《》¿¡\u00ad\-\u0300-\u036f\u0590-\u1cff\u200b-\u200f]|[؟۔।]"
-)
+# Punctuation that languages use differently: commas, quotes, hyphens and dashes, and marks between or within words.
+_COMMAS = ",،，、՝፣၊།་༌᠂״׳׀־॰፡"
+_QUOTES = "'’\"‚‘„“”«»‹›「」『』《》〈〉〝〞〟`´＂＇¿¡"
+_DASHES = "\u00ad\\-\u2010-\u2015\u2212\u301c\uff0d\uff5e"
+_DOTS = "·•‧・･"
+_NO_MARK = rf"\w\s{_COMMAS}{_QUOTES}{_DASHES}{_DOTS}\u200b-\u200f{MARKS}"
+# The marks . : / do not count within words and numbers, nor does the full stop of an initial.
+_MARK = re.compile(rf"[^{_NO_MARK}](?:(?<![.:/])|(?<!\w[.:/])|(?!\w)(?<!\b[^\W\d_]\.))")
+_ETHIOPIC_STOP = "\u1361\u1361"
+# A name in Latin letters, in brackets after a word of another script.
+_OTHER_SCRIPT = r"[^\x00-\u02ff\u2000-\u206f]"
+_ORIGINAL_NAME = re.compile(rf"[(（](?:(?<={_OTHER_SCRIPT}.)|(?<={_OTHER_SCRIPT}\s.))[ -'*-\u02ff]{{1,80}}[)）]")
 LAST = 20  # final characters of a side, in which its closing mark is searched
-_END = re.compile(rf"(か[。.]|[?？؟;፧][^\w\s]{{0,{LAST}}})$|[^\w\s]$")
+_QUESTION, _EITHER = 1, 2
+_CLOSING = rf"[^\w\s]{{0,{LAST}}}$"  # bounded, since a search tries it at every mark
+_END = re.compile(rf"([?？؟;\u037e፧⁇⁈⁉‽]){_CLOSING}|([{KANA}][。.｡]|[။།]){_CLOSING}|[^\w\s{MARKS}]$")
+_ARMENIAN_QUESTION = "\u055e"  # within the word that is asked for
+
+
+def _is_question(text: str) -> bool | None:
+    """Return whether a text ends as a question; None if its end does not say so.
+
+    Japanese, Burmese and Tibetan have questions without a question mark, Thai and Lao statements without a full stop.
+    """
+    if _ARMENIAN_QUESTION in text:
+        return True
+    end = _END.search(text[-LAST:].rstrip())
+    return None if end is None or end.lastindex == _EITHER else end.lastindex == _QUESTION
+
+
+def _count_marks(text: str) -> int:
+    return len(_MARK.findall(text)) + text.count(_ETHIOPIC_STOP)
 
 
 def punctuation(source: str, target: str) -> float:
-    """Return the difference in punctuation marks, plus 3 if one side ends as a question and one as a sentence."""
-    more = abs(len(_MARK.findall(source)) - len(_MARK.findall(target)))
-    ends = [_END.search(side[-LAST:].rstrip()) for side in (source, target)]
-    return more + QUESTION_WEIGHT * (len({end[1] is None for end in ends if end}) == len(ends))
+    """Return the difference in punctuation marks, plus 3 if one side ends as a question and one as a sentence.
+
+    Names in Latin letters that a text in another script has in brackets do not count.
+    """
+    more = _count_marks(source) - _count_marks(target)
+    names = len(_ORIGINAL_NAME.findall(source if more > 0 else target)) if abs(more) > 1 else 0
+    difference = max(0, abs(more) - 2 * names)
+    return difference + QUESTION_WEIGHT * ({_is_question(source), _is_question(target)} == {True, False})
 
 
-_REPEATED = re.compile(r"(?<!\w)((?:\w+ ){1,20}?)\1{2,}")
+_REPEATED = re.compile(r"(?<!\S)((?:\S+ ){1,20}?)\1{2,}")
 
 
 def repetition(source: str, target: str) -> float:
-    """Return the largest number of times in a row that a side has a phrase of at most 20 words; 1 if below three."""
+    """Return the largest number of times in a row that a side has a phrase of at most 20 words; 1 if below three.
+
+    A single character of a script without spaces counts from ``STRETCHED`` times on: 哈哈哈 is an ordinary word.
+    """
     most = 1.0
     for side in (source, target):
         side_words = words(side)
         if max(Counter(side_words).values(), default=0) > 2:
             for match in _REPEATED.finditer(" ".join([*side_words, ""])):
-                most = max(most, len(match[0]) / len(match[1]))
+                times = len(match[0]) / len(match[1])
+                if times >= STRETCHED or match[1].count(" ") > 1 or not WITHOUT_SPACES.match(match[1]):
+                    most = max(most, times)
     return most
 
 

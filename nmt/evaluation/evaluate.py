@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
-from nmt.data.manifest import Manifest, read_manifest
+from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
@@ -24,7 +24,7 @@ from nmt.evaluation.calibration import fit
 from nmt.evaluation.metrics import check_metrics, tokenization_of
 from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
-from nmt.evaluation.stress import make_variants, score_variants
+from nmt.evaluation.stress import make_variants, score_variants, unchanging_variants
 from nmt.evaluation.test_set import (
     EvaluationSet,
     compare_with_training,
@@ -167,7 +167,7 @@ def evaluate(
             " out.",
         )
     test_set = _find_test_set(systems, source, references)
-    tokenization = tokenization or _tokenization(systems, test_set.references[0])
+    tokenization = tokenization or tokenization_of(_languages(systems)[1], test_set.references[0])
     if by_length and test_set.sources is None:
         raise NmtError(
             "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
@@ -190,7 +190,7 @@ def evaluate(
                 choose_epoch(*member)
 
     described, stressed = list[System](), dict[str, list[StressRow]]()
-    variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
+    variants = make_variants(test_set.sources or [], test_set.references, _languages(systems)) if stress else {}
     for system in systems:
         variant_sources = [case.source for case in chain(*variants.values())]
         description, by_source = translate(system, test_set, progress, variant_sources)
@@ -231,6 +231,7 @@ def evaluate(
         if by_length
         else [],
         stress=stressed,
+        stress_left_out=unchanging_variants(variants),
         terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
     )
@@ -238,10 +239,10 @@ def evaluate(
     return Evaluation(record, test_set.sources, lines, translations, chrf, (codes["source"], codes["target"]))
 
 
-def _tokenization(systems: Sequence[RunSystem], references: Sequence[str]) -> str:
-    """Return the tokenization of BLEU for the target language of the first run, else for the script of references."""
-    language = systems[0].manifest.languages["target"] if systems else "target"
-    return tokenization_of(language, references)
+def _languages(systems: Sequence[RunSystem]) -> tuple[str, str]:
+    """Return the languages of the first run; "source" and "target" without a run."""
+    languages = systems[0].manifest.languages if systems else {side: side for side in SIDES}
+    return languages["source"], languages["target"]
 
 
 def _terms_kept(

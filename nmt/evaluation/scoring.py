@@ -7,7 +7,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sacrebleu.significance import PairedTest
@@ -16,6 +16,7 @@ from nmt.config.record import Record
 from nmt.errors import NmtError, counted
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, make_metric
 from nmt.message import Argument
+from nmt.tokenizers.scripts import split_words
 
 BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # sacrebleu's arrays: float32 n-gram counts of chrF++, and an index
 MAX_BOOTSTRAP_BYTES = 4 * 2**30
@@ -135,9 +136,11 @@ class LengthBucket(Record):
     """The scores on sentences of similar source length."""
 
     shortest: int
-    """Number of words of the shortest source."""
+    """Number of words or characters of the shortest source."""
     longest: int
-    """Number of words of the longest source."""
+    """Number of words or characters of the longest source."""
+    unit: Literal["words", "characters"] = "words"
+    """Unit of the lengths: characters in languages without spaces between words."""
     scores: Scores
     """BLEU and chrF on these sentences, without intervals and tests."""
 
@@ -184,10 +187,13 @@ def score_by_length(
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
         lowercase: see ``score_systems``.
     """
-    lengths = [len(source.split()) for source in sources]
+    lengths = [len(split_words(source)) for source in sources]
+    is_spaced = sum(lengths) <= 1.5 * sum(len(source.split()) for source in sources)
     buckets = []
     for shortest, longest in length_buckets(lengths):
         chosen = [index for index, length in enumerate(lengths) if shortest <= length <= longest]
         scores = score_systems(systems, references, METRICS_BY_LENGTH, tokenization, 0, chosen, lowercase=lowercase)
-        buckets.append(LengthBucket(shortest=shortest, longest=longest, scores=scores))
+        buckets.append(
+            LengthBucket(shortest=shortest, longest=longest, unit="words" if is_spaced else "characters", scores=scores)
+        )
     return buckets

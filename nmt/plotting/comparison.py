@@ -169,7 +169,7 @@ def draw_by_length(figure: Figure, title: str, buckets: Sequence["LengthBucket"]
         for number, system in enumerate(systems):
             values = [bucket_scores.systems[system][metric].score for bucket_scores in scores]
             axes.plot(range(len(ticks)), values, **style.curve(number, len(ticks)))
-        style.style_curves(axes, "source length in words (number of sentences)", title=metric)
+        style.style_curves(axes, f"source length in {buckets[0].unit} (number of sentences)", title=metric)
         axes.xaxis.label.set_fontsize(style.SMALL)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.margins(x=0.08)

@@ -20,6 +20,7 @@ _BLOCKS = (
     (0x0E00, 0x0E7F), (0x0E80, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF),
     (0xAA60, 0xAA7F),
 )  # fmt: skip
+_MARK_BLOCKS = ((0x300, 0x1DFF), (0x20D0, 0x20F0), (0x302A, 0x309A), (0xA66F, 0xABED), (0xFB1E, 0xFE2F))
 _PUNCTUATION_BLOCKS = ((0x21, 0x2FF), (0x2010, 0x205E), (0x3001, 0x3030), (0xFE30, 0xFF65), *_BLOCKS)
 _LEADING_VOWELS = "\u0e40-\u0e44\u0ec0-\u0ec4"  # Thai and Lao write them before the consonant that they follow
 _FOLLOWING_VOWELS = "\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3"  # no combining marks for Unicode, but no words either
@@ -34,7 +35,11 @@ def _of_category(blocks: Iterable[tuple[int, int]], categories: Sequence[str]) -
     )
 
 
-_LETTERS = f"{HAN}\u3041-\u309f{_of_category(_BLOCKS, ('Lo', 'Lm'))}"
+UNSPACED = _of_category(_BLOCKS, ("Lo", "Lm"))
+"""Letters of Thai, Lao, Tibetan, Burmese and Khmer, likewise."""
+MARKS = f"{_of_category(_MARK_BLOCKS, ('M',))}\u200c\u200d"
+"""Combining marks, such as vowel signs of Indic scripts, and the two joiners, likewise: no word ends at them."""
+_LETTERS = f"{HAN}\u3041-\u309f{UNSPACED}"
 _MARKS = f"{_MARKS_OF_ANY_SCRIPT}{_FOLLOWING_VOWELS}{_of_category(_BLOCKS, ('M',))}"
 _OPENING = f"\u00a1\u00bf{_of_category(_PUNCTUATION_BLOCKS, ('Ps', 'Pi'))}"
 _CLOSING = _of_category(_PUNCTUATION_BLOCKS, ("Pe", "Pf", "Po", "Pd"))

@@ -80,10 +80,13 @@ class InputPipeline:
         """
         seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
         is_sampled = dataset.manifest.settings.subword_sampling
+        languages = dataset.manifest.languages["source"], dataset.manifest.languages["target"]
 
         def draw(epoch: int) -> Split:
             split = dataset.resample_subwords(seed, epoch) if is_sampled else prepared
-            return augment_split(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
+            if not shares:
+                return split
+            return augment_split(split, dataset.tokenizers(), shares, seed, epoch, languages)
 
         return cls(config, prepared, draw if is_sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
 

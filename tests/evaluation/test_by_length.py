@@ -1,10 +1,13 @@
 """Scores by source length: buckets cover all lengths, and their scores equal those of sacrebleu on their lines."""
 
+import json
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
 import sacrebleu
+from conftest import nmt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,3 +79,29 @@ def test_the_scores_of_a_bucket_are_those_of_sacrebleu_on_its_lines_alone(
                 assert score.score == pytest.approx(expected.score)
                 assert bucket.scores.signatures[expected.name] == str(metric.get_signature())
                 assert score.ci is None and score.p_value is None
+
+
+LINES = {
+    "characters": [
+        ("我有一只狗。", 5), ("我有 iPhone 手机。", 5), ("犬が走る。", 4), ("ฉันมีหนังสือ", 8), ("ខ្ញុំមានឆ្កែ", 6),
+    ],
+    "words": [
+        ("Ich habe einen Hund.", 4), ("Ada köpek var", 3), ("لدي كلب كبير", 3), ("मेरे पास कुत्ता है।", 4), ("개가 뛴다", 2),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", LINES)
+def test_lengths_are_words_or_characters_and_tables_say_so(unit: str, folder: Path) -> None:
+    for text, length in LINES[unit]:
+        [bucket] = score_by_length({"a": [text] * 9}, [text] * 9, [[text] * 9], "char")
+        assert (bucket.shortest, bucket.longest, bucket.unit) == (length, length, unit), text
+    (folder / "in").write_text("".join(f"{text}\n" for text, _ in LINES[unit]))
+    (folder / "out").write_text("a dog\n" * len(LINES[unit]))
+    files = ["--hypothesis", "out", "--reference", "out", "--source", "in"]
+    command = ["evaluate", *files, "--by-length", "--resamples", "0"]
+    heading = {"characters": "(characters)", "words": "(words, split at white space)"}[unit]
+    assert f"Scores by source length {heading}:" in nmt(*command, "--report", "r.html", cwd=folder).stdout
+    assert f"Scores by source length {heading}" in (folder / "r.html").read_text()
+    [bucket] = json.loads(nmt(*command, "--json", cwd=folder).stdout)["by_length"]
+    assert bucket["unit"] == unit

@@ -1,13 +1,16 @@
 """Metrics fit the target language: BLEU, TER and the best validation."""
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 import sacrebleu
-from conftest import an_epoch
+import sentencepiece
+from conftest import an_epoch, nmt
+from sacrebleu.tokenizers import tokenizer_spm
 
 from nmt.errors import NmtError
-from nmt.evaluation.metrics import PACKAGES, check_metrics, make_metric, tokenization_of
+from nmt.evaluation.metrics import PACKAGES, WITH_MODEL, check_metrics, make_metric, tokenization_of
 from nmt.evaluation.scoring import score_systems
 from nmt.runs.metrics import LEAST_BLEU, best_of, measure_in_force
 
@@ -72,6 +75,46 @@ def test_a_tokenization_without_its_package_is_refused(tokenization: str, monkey
     with pytest.raises(NmtError, match=rf"pip install 'sacrebleu\[{tokenization[:2]}\]'"):
         check_metrics([], tokenization)
     assert tokenization_of(tokenization[:2]) in {"char", "13a"}
+
+
+MODELS = {"flores101": "sacrebleu_tokenizer_spm.model", "flores200": "flores200sacrebleuspm"}
+
+
+@pytest.mark.parametrize("tokenization", WITH_MODEL)
+def test_a_model_that_cannot_be_downloaded_is_named_with_its_place(
+    tokenization: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download_file(url: str, path: str) -> None:
+        raise OSError(f"no network for {url}")
+
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(folder))
+    monkeypatch.setattr(tokenizer_spm, "download_file", download_file)
+    Path("a").write_text("ein Hund\n")
+    command = ["evaluate", "--hypothesis", "a", "--reference", "a", "--tokenize", tokenization]
+    message = " ".join(nmt(*command, cwd=folder, code=2).stderr.split())
+    assert f"--tokenize {tokenization} needs a model of sacrebleu, which cannot be used: no network for" in message
+    assert f"to {folder / 'models' / MODELS[tokenization]}. Put the file there" in message
+    (folder / "models").mkdir()
+    (folder / "models" / MODELS[tokenization]).write_bytes(b"damaged")
+    assert "remove a damaged one" in nmt(*command, cwd=folder, code=2).stderr.replace("\n     ", " ")
+
+
+@pytest.mark.parametrize("tokenization", WITH_MODEL)
+def test_spbleu_is_computed_with_the_model_of_sacrebleu(
+    tokenization: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(folder))
+    (folder / "models").mkdir()
+    (folder / "text").write_text("\n".join(text for texts in SENTENCES.values() for text in texts))
+    sentencepiece.SentencePieceTrainer.train(
+        input="text", model_prefix="small", vocab_size=250, character_coverage=1.0, minloglevel=2
+    )
+    Path("small.model").rename(folder / "models" / MODELS[tokenization])
+    for texts in SENTENCES.values():
+        assert check_metrics([], tokenization)
+        scored = score_systems({"a": texts}, [texts], ["bleu"], tokenization)
+        assert scored.systems["a"]["BLEU"].score == pytest.approx(100)
+        assert f"tok:{tokenization}" in scored.signatures["BLEU"]
 
 
 def test_the_best_validation_is_chosen_by_chrf_while_bleu_says_little() -> None:
