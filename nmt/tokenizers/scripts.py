@@ -91,6 +91,20 @@ def _parts(chunk: str) -> Iterator[str]:
     yield from (match[0] for match in _WORD.finditer(chunk) if match[0])
 
 
+_TOUCHING = re.compile(
+    f"[{_LETTERS}{_KATAKANA}{_FOLLOWING_VOWELS}{_of_category(_BLOCKS, ('M',))}\u3001-\u303f\uff01-\uff65]"
+)
+
+
+def space_between(before: str, after: str) -> str:
+    """Return the space between two words that come together: none next to a script without spaces, else " ".
+
+    >>> space_between("ein", "Hund"), space_between("我", "iPhone")
+    (' ', '')
+    """
+    return "" if _TOUCHING.match(before[-1:]) or _TOUCHING.match(after[:1]) else " "
+
+
 _NO_SPACE_BETWEEN_SENTENCES = frozenset({"zh", "ja", "yue", "wuu", "lzh"})
 _SPACELESS_END = re.compile(f"[{HAN}{KANA}\u3001-\u303f\uff01-\uff65]$")
 
