@@ -21,9 +21,9 @@ def word_scores(target: Tokenizer, ids: Sequence[int], scores: np.ndarray) -> np
 
     In a script without spaces, a token may have several words. Each of them gets its score.
     """
-    ranges = target_words(target, ids)
-    by_word = np.zeros(max((words.stop for words in ranges), default=0))
-    for words, score in zip(ranges, scores, strict=False):
+    text = target.decode(ids)
+    by_word = np.zeros(len(split_words(text)))
+    for words, score in zip(target_words(target, ids), scores, strict=False):
         by_word[words.start : words.stop] += score
     return by_word
 

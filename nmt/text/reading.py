@@ -120,9 +120,7 @@ class Reader:
         markup = [span for span in placeholders if sentence[span[0]] not in "{%$"]
         addresses = [match.span() for match in _KEPT.finditer(blank(sentence, [*markup, *tags]))]
         if not (removed or addresses or tags):
-            words = split_words(sentence)
-            text = self._in_known_case(words)
-            return Reading(text._replace(text=sentence) if text.text == join_words(words) else text)
+            return Reading(self._in_known_case(sentence))
         kept = tuple(sentence[start:end] for start, end in addresses)
         bare = self._without(sentence, [*removed, *addresses], tags) if addresses else Text("")
         return Reading(self._without(sentence, removed, tags), kept, bare)
@@ -214,42 +212,43 @@ class Reader:
         ends_in_piece = bool(spans) and not cutter.plain[spans[-1][1] :].strip()
         if ends_in_piece:  # the stop of the sentence comes before the piece
             cuts = [cut if cut.tag else cut._replace(is_closed=False) for cut in cuts]
-        return self._in_known_case(split_words(text))._replace(cuts=tuple(cuts))
+        return self._in_known_case(join_words(split_words(text)))._replace(cuts=tuple(cuts))
 
     # --- case
 
-    def _in_known_case(self, words: list[Word]) -> Text:
-        """Return the model input of words, in the case that the model knows."""
-        plain = Text(join_words(words))
-        if not self._has_case or not has_case(plain.text):
-            return plain
+    def _in_known_case(self, sentence: str) -> Text:
+        """Return the model input of a sentence, in the case that the model knows."""
+        unchanged = Text(sentence)
+        if not self._has_case or not has_case(sentence):
+            return unchanged
+        words = split_words(sentence)
         texts = [word.text for word in words]
-        upper_ = [index for index, text in enumerate(texts) if text.isupper() and sum(map(str.isalpha, text)) > 1]
-        if upper_ and plain.text.isupper() and _is_mostly_cased(plain.text):
-            return self._lowered(words)
+        capitals = [index for index, text in enumerate(texts) if text.isupper() and sum(map(str.isalpha, text)) > 1]
+        if capitals and sentence.isupper() and _is_mostly_cased(sentence):
+            return self._lowered(sentence, words)
         if self._is_title(texts):
-            names = {0, *upper_}
+            names = {0, *capitals}
             cased = [text if index in names else self._familiar_case(text) for index, text in enumerate(texts)]
-            return Text(_rejoin(words, cased))
-        cased, capitals = list(texts), []
-        for index in upper_:
+            return unchanged if cased == texts else Text(_rejoin(words, cased))
+        cased, changed = list(texts), []
+        for index in capitals:
             text, familiar = texts[index], self._familiar_case(texts[index])
             if len(text) >= FEWEST_LETTERS and self._cost(familiar) * 2 <= self._cost(text):
                 cased[index] = familiar if index else capitalize(familiar, self._language)
-                capitals.append(index)
-        return Text(_rejoin(words, cased), tuple(capitals))
+                changed.append(index)
+        return Text(_rejoin(words, cased), tuple(changed)) if changed else unchanged
 
-    def _lowered(self, words: list[Word]) -> Text:
-        """Return the model input of words that are all in capitals."""
+    def _lowered(self, sentence: str, words: list[Word]) -> Text:
+        """Return the model input of a sentence whose words are all in capitals."""
         cased = [self._familiar_case(word.text) for word in words]
         capitalized = capitalize(cased[0], self._language)
         if all(map(self._knows, set(capitalized).difference(cased[0]))):
             cased[0] = capitalized
-        text, lowered = join_words(words), _rejoin(words, cased)
+        lowered = _rejoin(words, cased)
         # The number of characters does not depend on case. Of few words, such as TV, the model may know the capitals.
         margin = int(self._tokenizer.unit != "characters")
-        if self._cost(text) < self._cost(lowered) + margin:
-            return Text(text)
+        if self._cost(sentence) < self._cost(lowered) + margin:
+            return Text(sentence)
         return Text(lowered, is_upper=True)
 
     @staticmethod
@@ -262,14 +261,17 @@ class Reader:
     def _familiar_case(self, word: str) -> str:
         """Return a word in the case with the fewest tokens; among equals, with the lowest (most frequent) ids."""
         small = lower(word, self._language)
-        forms = [small]
-        if self._base == "de" and "ss" in small:  # STRASSE is straße, but MASSE may be masse too
-            places = [match.start() for match in re.finditer("ss", small)]
-            forms += [f"{small[:place]}ß{small[place + 2 :]}" for place in places]
-        cases = [*forms, *(capitalize(form, self._language) for form in forms), word]
-        return min(
+        cases = [small, capitalize(small, self._language), word]
+        familiar = min(
             dict.fromkeys(cases), key=lambda cased: (self._cost(cased), max(self._tokenizer.encode(cased), default=0))
         )
+        if self._base != "de" or not word.isupper() or "SS" not in word:
+            return familiar
+        # STRASSE may be Straße. MASSE may be Masse, so ß must have fewer tokens.
+        places = [match.start() for match in re.finditer("ss", small)]
+        spellings = [f"{small[:place]}ß{small[place + 2 :]}" for place in places]
+        spellings += [capitalize(spelling, self._language) for spelling in spellings]
+        return min([familiar, *spellings], key=self._cost)
 
     def _cost(self, text: str) -> int:
         """Return the number of tokens of a text; unknown tokens count ``UNKNOWN_COST`` more."""

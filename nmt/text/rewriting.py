@@ -157,8 +157,10 @@ def target_words(target: Tokenizer, ids: Sequence[int]) -> list[range]:
     for are_bytes, run in itertools.groupby(ids, lambda id_: target.byte_of(id_) is not None):
         tokens = [*run]
         if are_bytes:
-            spans += ((place + start, place + start + 1) for start in _characters_of_bytes(target, tokens))
-            place += _size(target.decode(tokens))
+            size = _size(target.decode(tokens))
+            starts = [place + min(index, max(0, size - 1)) for index in _characters_of_bytes(target, tokens)]
+            spans += ((start, start + 1) for start in starts)
+            place += size
             continue
         for id_ in tokens:
             size = _size(target.decode([id_]))
@@ -173,12 +175,13 @@ def _size(text: str) -> int:
 
 
 def _characters_of_bytes(target: Tokenizer, ids: Sequence[int]) -> Iterator[int]:
-    """Yield the index of the character that each of some bytes in a row is a part of."""
-    character = -1
+    """Yield the index of the character that each of some bytes in a row is a part of, without white space."""
+    index = -1
     for id_ in ids:
-        begins = (target.byte_of(id_) or 0) & 0xC0 != 0x80
-        character = max(0, character + begins)
-        yield character
+        byte = target.byte_of(id_) or 0
+        continues_character = byte & 0xC0 == 0x80
+        index += not continues_character and not chr(byte).isspace()
+        yield max(0, index)
 
 
 def _words_of(spans: Sequence[Span], ends: Sequence[int]) -> list[range]:

@@ -296,13 +296,13 @@ class Translator(SentenceTranslator):
         sources = [inputs[index].text for index, _ in aligned]
         targets = [candidates[index][rank] for index, rank in aligned]
         alignments = dict(zip(aligned, align(self, sources, targets) if aligned else [], strict=False))
-        results = []
+        results, language = [], self.languages[1]
         for index, (reading, text, translations) in enumerate(zip(readings, inputs, candidates, strict=True)):
             processed = list(translations)
             for rank, translation in enumerate(translations):
                 if not translation.is_skipped:
                     alignment = alignments.get((index, rank))
-                    written = postprocess(reading, text, translation.text, alignment, self.languages[1])
+                    written = postprocess(reading, text, translation.text, alignment, language)
                     processed[rank] = translation._replace(text=written, read=text.text)
             results.append(processed)
         return results
