@@ -11,6 +11,7 @@ import numpy as np
 from nmt.config.schema import Config, DecodingConfig
 from nmt.errors import DataError, NmtError, counted
 from nmt.tokenizers.base import BOS, EOS, UNK, Tokenizer
+from nmt.tokenizers.scripts import sentence_space
 
 Attention = TypeVar("Attention")
 
@@ -133,23 +134,51 @@ def translations_of(
     return list(by_text.values())[: options.n_best] or [empty]
 
 
-def join_translations(translations: list[Translation], separators: list[str]) -> Translation:
-    """Join the translations of the sentences of a line, with the white space between the sentences."""
+def separator_in(language: str, before: str, separator: str) -> str:
+    """Return what stands behind a translated sentence, from the white space behind the sentence itself.
+
+    Line breaks and tabs stay. Spaces follow the rule of the language: Chinese and Japanese have none there.
+
+    Args:
+        language: code of the target language.
+        before: translation of the sentence.
+        separator: white space behind the sentence in the source.
+    """
+    spaces = separator.replace("\N{IDEOGRAPHIC SPACE}", " ")
+    if spaces.strip(" "):
+        return separator
+    return sentence_space(before, language) and (spaces or " ")
+
+
+def join_translations(
+    translations: list[Translation], separators: list[str], languages: tuple[str, str] = ("source", "target")
+) -> Translation:
+    """Join the translations of the sentences of a line.
+
+    Args:
+        translations: translations of the sentences.
+        separators: white space behind each sentence.
+        languages: codes of the source and the target language.
+    """
     unknown = [word for translation in translations for word in translation.unknown]
     if any(translation.is_skipped for translation in translations):
         return Translation("", unknown, False, [])
-    pairs = zip(translations, separators, strict=True)
-    text = "".join(translation.text + space for translation, space in pairs).rstrip()
+    source, target = languages
+    text = read = ""
+    for translation, separator in zip(translations, separators, strict=True):
+        text += translation.text + separator_in(target, translation.text, separator)
+        sentence = translation.read or ""
+        read += sentence + sentence_space(sentence, source)
     ids = [id_ for translation in translations[:-1] for id_ in translation.ids if id_ != EOS]
     scores = [translation.score for translation in translations if translation.score is not None]
     confidences = [translation.confidence for translation in translations if translation.confidence is not None]
     return Translation(
-        text,
+        text.rstrip(),
         unknown,
         finished=all(translation.finished for translation in translations),
         ids=ids + translations[-1].ids,
         score=sum(scores) if scores else None,
-        read=" ".join(translation.read or "" for translation in translations),
+        read=read.removesuffix(" "),
         confidence=min(confidences, default=None),
         words=tuple(word for translation in translations for word in translation.words),
     )

@@ -5,8 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from nmt.errors import DataError
-from nmt.tokenizers.marks import CLOSE, MARK, MOST_MARKS, OPEN, PIECE, move_space_out_of_tags
+from nmt.tokenizers.marks import CLOSE, MARK, MOST_MARKS, OPEN, PAIRED, PIECE, move_space_out_of_tags
+from nmt.tokenizers.scripts import HAN, KANA
 
+SOFT_BREAK = "\x1f"
+"""White space with a line break within a paragraph: a space, or nothing between Chinese or Japanese characters."""
+_EAST_ASIAN = f"[{HAN}{KANA}\u3001-\u303f\uff01-\uff65]"
+_NO_SPACE = re.compile(f"(?<={_EAST_ASIAN})({PAIRED.pattern}*+){SOFT_BREAK}({PAIRED.pattern}*+)(?={_EAST_ASIAN})")
 _PARTS = re.compile(f"{MARK.pattern}|{MARK.pattern.replace('[', '[^')}+")
 
 
@@ -45,7 +50,8 @@ class Block:
                     raise DataError(f"A paragraph has more than {MOST_MARKS:,} tags. Split it.")
                 parts.append(chr(first + number))
                 self._items[parts[-1]] = marked
-        self.text = move_space_out_of_tags("".join(parts))
+        text = move_space_out_of_tags("".join(parts))
+        self.text = _NO_SPACE.sub(r"\1\2", text).replace(SOFT_BREAK, " ")
         """The text with marks."""
 
     def read(self, translation: str) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from html import escape, unescape
 from typing import ClassVar, NamedTuple
 
-from nmt.documents.blocks import Block, Item
+from nmt.documents.blocks import SOFT_BREAK, Block, Item
 from nmt.documents.charsets import decode_exactly, page_codec
 from nmt.documents.page_language import LANGUAGE_ATTRIBUTES, Edit, Span, Tag, language_edits
 from nmt.errors import DataError
@@ -48,6 +48,7 @@ MOST_NESTED, MOST_PARTS = 50, 1_000
 
 _FOREIGN = _names("svg math")
 _SPACE = " \t\n\r\f"
+_LINE_BREAK = frozenset("\r\n")
 _WHITE_SPACE = re.compile(f"[{_SPACE}]+")
 # Possessive quantifiers keep the time linear. An equals sign needs a value: an unclosed quote is not a name.
 _ATTRIBUTE = (
@@ -315,7 +316,7 @@ class Markup:
         """Add the text between two tags."""
         if text:
             plain = plain_text(text) if self._has_entities else text
-            self._add("text", text, plain if self._parent.preformatted else _WHITE_SPACE.sub(" ", plain))
+            self._add("text", text, plain if self._parent.preformatted else _WHITE_SPACE.sub(_collapsed, plain))
 
     def _add_raw(self, name: str, html: str, start: int) -> int:
         """Add the content of an element without tags inside, and return the position of its end tag."""
@@ -355,6 +356,11 @@ class Markup:
 
 def _unquoted(value: str) -> str:
     return value[1:-1] if value[:1] in ("'", '"') else value
+
+
+def _collapsed(white_space: re.Match[str]) -> str:
+    """Return what a browser shows in place of white space."""
+    return " " if _LINE_BREAK.isdisjoint(white_space[0]) else SOFT_BREAK
 
 
 def _partners(parts: list[_Part]) -> dict[int, int]:

@@ -10,7 +10,7 @@ from markdown_it.rules_block import StateBlock, reference
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from nmt.documents.blocks import Item
+from nmt.documents.blocks import SOFT_BREAK, Item
 from nmt.storage.text import as_cell
 
 DELIMITERS = {"*", "_", "**", "__", "~~"}
@@ -60,7 +60,7 @@ def read_items(content: str, breaks: list[str], tokens: list[Token], images: dic
         if token.type in ("text", "text_special"):
             yield Item("text", token.content)
         elif token.type == "softbreak":
-            yield Item("text", " ")
+            yield Item("text", SOFT_BREAK)
         elif token.type in ("hardbreak", "kept") and "\n" in raw:
             yield Item("piece", raw.partition("\n")[0].rstrip() + breaks[line - 1])
         else:

@@ -13,6 +13,7 @@ from nmt.evaluation.scoring import sentence_scores
 from nmt.runs.calibration import Calibration, Reliability, probability, sentence_features, word_features
 from nmt.runs.directory import Run
 from nmt.text.confidence import word_scores
+from nmt.tokenizers.scripts import split_words
 
 BAD = 22.5  # percentage of validation sentences that count as bad
 BINS = 10  # number of bins of ``Reliability``
@@ -80,8 +81,8 @@ def _translate(translator: SentenceTranslator, sources: list[str], references: l
 
 def _right_words(translation: str, reference: str) -> list[bool]:
     """Return for each word of a translation whether it is in the reference, at most as often as it is there."""
-    left, right = Counter(reference.split()), []
-    for word in translation.split():
+    left, right = Counter(word.text for word in split_words(reference)), []
+    for word, _ in split_words(translation):
         right.append(left[word] > 0)
         left[word] -= 1
     return right

@@ -250,7 +250,8 @@ def _terms_kept(
 ) -> dict[str, float]:
     """Return the share of the glossary terms that the translations of each system use."""
     target = load_tokenizer((systems[0].exported or systems[0]).run.tokenizer_path("target"))
-    terms = read_glossary(glossary, target)
+    languages = systems[0].manifest.languages
+    terms = read_glossary(glossary, target, (languages["source"], languages["target"]))
     sources = test_set.sources or []
     return {system.name: terms.share_kept(sources, translations[system.name]) for system in systems}
 
@@ -351,7 +352,8 @@ def translate(
     started = time.perf_counter()
     sources = test_set.sources or []
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
-    options = TextOptions(glossary=read_glossary(system.glossary, translator.target) if system.glossary else None)
+    glossary = system.glossary and read_glossary(system.glossary, translator.target, translator.languages)
+    options = TextOptions(glossary=glossary or None)
     translations = _translate_all(translator, sources, names, partial(progress, system.name), batches, options)
     seconds = time.perf_counter() - started
     description = System(

@@ -66,7 +66,9 @@ class ServedModel:
         self.alternatives = TextOptions(SearchOptions(n_best=n_best, scored=True))
         """Search for the N best translations with their scores."""
         self._has_attention = True
-        self.glossaries = {name: read_glossary(file, translator.target) for name, file in glossaries.items()}
+        self.glossaries = {
+            name: read_glossary(file, translator.target, translator.languages) for name, file in glossaries.items()
+        }
         """Glossaries by name."""
         self.is_calibrated = narrow.is_calibrated
         """Whether the run has been calibrated."""

@@ -137,6 +137,7 @@ class SentenceDetails(BaseModel):
 
     source: str
     separator: str = Field(description="Text after the sentence.")
+    target_separator: str = Field(description="Text after its translation: Chinese and Japanese have no space there.")
     translations: list[TranslationDetails] = Field(description="Translations, best first.")
     source_tokens: list[str]
     target_tokens: list[str] = Field(description="Tokens of the best translation.")

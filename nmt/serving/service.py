@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from nmt.config.languages import detector_code, language_name, matching_code
 from nmt.data.languages import sentence_note
-from nmt.decoding.translation import CrossAttention, Translation
+from nmt.decoding.translation import CrossAttention, Translation, separator_in
 from nmt.documents.formats import suffix_of, supported_suffixes
 from nmt.documents.html import Markup
 from nmt.documents.isolation import read_isolated, render_isolated
@@ -101,9 +101,21 @@ class _Document:
             sentence.text if result is None else result.translations[min(rank, len(result.translations) - 1)].text
             for sentence, result in zip(self.segments, results, strict=True)
         )
-        return self._render(
-            ["".join(next(translations) + sentence.separator for sentence in sentences) for sentences in self._texts]
-        )
+        texts = list[str]()
+        for sentences in self._texts:
+            text = ""
+            for sentence in sentences:
+                translation = next(translations)
+                text += translation + _separator(self.pair, translation, sentence, is_last=sentence is sentences[-1])
+            texts.append(text)
+        return self._render(texts)
+
+
+def _separator(pair: Pair, translation: str, sentence: Segment, *, is_last: bool) -> str:
+    """Return the text behind the translation of a sentence."""
+    if is_last or not sentence.text:
+        return sentence.separator
+    return separator_in(pair.target, translation, sentence.separator)
 
 
 class Service:
@@ -242,11 +254,12 @@ class Service:
         document = await self._prepare(_Document.from_text, request.q, model, False)
         options = SCORED._replace(confident=model.is_calibrated)
         [results] = await self._translate([document], options, alternatives, request.glossary, attention=True)
-        sentences = await self._prepare(lambda: [
-            _details(model, *pair, alternatives + 1, self.settings.check_below)
-            for pair in zip(document.segments, results, strict=True)
+        sentences = document.segments
+        details = await self._prepare(lambda: [
+            _details(model, sentence, result, alternatives + 1, self.settings.check_below, sentence is sentences[-1])
+            for sentence, result in zip(sentences, results, strict=True)
         ])  # fmt: skip
-        return DetailsAnswer(sentences=sentences, detectedLanguage=detected[0] if detected else None)
+        return DetailsAnswer(sentences=details, detectedLanguage=detected[0] if detected else None)
 
     async def translate_file(self, request: FileRequest, name: str, content: bytes, client: str) -> str:
         """Translate a client's document, and return the name of the translation in ``files``.
@@ -386,7 +399,7 @@ def _lowest_confidence(results: Sequence[SentenceResult | None]) -> float | None
 
 
 def _details(
-    model: ServedModel, segment: Segment, result: SentenceResult | None, n_best: int, check_below: float
+    model: ServedModel, segment: Segment, result: SentenceResult | None, n_best: int, check_below: float, is_last: bool
 ) -> SentenceDetails:
     """Return the details of a sentence; without words, the sentence stands for its translation."""
     unchanged = Translation(segment.text, [], finished=True, ids=[], score=None)
@@ -394,6 +407,7 @@ def _details(
     source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if result else ([], [])
     return SentenceDetails(
         source=segment.text, separator=segment.separator,
+        target_separator=_separator(model.pair, translations[0].text, segment, is_last=is_last),
         translations=[TranslationDetails(
             text=translation.text, score=translation.score, unknown=translation.unknown,
             finished=translation.finished, words=list(translation.words), confidence=translation.confidence,

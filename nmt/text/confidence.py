@@ -11,15 +11,21 @@ from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import Translation
 from nmt.runs.calibration import Calibration, probability, sentence_features, word_features
 from nmt.text.glossary import Glossary
-from nmt.text.inline import CLOSING
-from nmt.text.rewriting import word_indices
+from nmt.text.rewriting import target_words
 from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.scripts import split_words
 
 
 def word_scores(target: Tokenizer, ids: Sequence[int], scores: np.ndarray) -> np.ndarray:
-    """Return the log-probability of each word, float [J]: the sum of the scores of its tokens, float [T]."""
-    words = word_indices(target, ids)
-    return np.bincount(words, scores[: len(words)])
+    """Return the log-probability of each word, float [J]: the sum of the scores of its tokens, float [T].
+
+    In a script without spaces, a token may have several words. Each of them gets its score.
+    """
+    text = target.decode(ids)
+    by_word = np.zeros(len(split_words(text)))
+    for words, score in zip(target_words(target, ids), scores, strict=False):
+        by_word[words.start : words.stop] += score
+    return by_word
 
 
 def add_confidence(
@@ -45,25 +51,29 @@ def add_confidence(
     scores = iter(translator.token_scores(sources, targets) if sources else [])
     result = []
     for text, translations in zip(texts, candidates, strict=True):
-        certain = glossary.form_words(text) if glossary else ()
         result.append([
-            _with_probabilities(calibration, translator.target, translation, next(scores), certain)
+            _with_probabilities(
+                calibration, translator.target, translation, next(scores),
+                glossary.form_words(text, translation.text) if glossary else (),
+            )
             for translation in translations
         ])  # fmt: skip
     return result
 
 
 def _with_probabilities(
-    calibration: Calibration, target: Tokenizer, translation: Translation, scores: np.ndarray, certain: Collection[str]
+    calibration: Calibration, target: Tokenizer, translation: Translation, scores: np.ndarray, certain: Collection[int]
 ) -> Translation:
-    """Return a translation with probabilities, from the scores of its tokens and the words that are certain."""
+    """Return a translation with probabilities, from the scores of its tokens and the indices of certain words."""
     if not translation.text:
         return translation
-    words = translation.text.split()
-    indices = word_indices(target, translation.ids)
-    is_uncertain = np.array([word.strip(CLOSING).casefold() not in certain for word in words])
-    scores = np.append(scores[: len(indices)] * is_uncertain[indices], scores[len(indices) :])
+    words = [word.text for word in split_words(translation.text)]
+    scores = scores.copy()
+    for token, word_range in enumerate(target_words(target, translation.ids)):
+        if all(word in certain for word in word_range):
+            scores[token] = 0
     by_word = word_scores(target, translation.ids, scores)
+    by_word[[*certain]] = 0
     probabilities = probability(calibration.word, word_features(by_word)).round(4).tolist()
     confidence = round(float(probability(calibration.sentence, sentence_features(scores, by_word))), 4)
     return translation._replace(confidence=confidence, words=tuple(zip(words, probabilities, strict=True)))

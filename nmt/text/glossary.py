@@ -1,5 +1,6 @@
 """Glossaries: files of terms, and the terms that occur in a sentence. Loads no TensorFlow."""
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -9,13 +10,17 @@ from typing import NamedTuple
 from nmt.data.sources.text_file import find_text_file, read_lines
 from nmt.errors import DataError, counted
 from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.letter_case import upper
+from nmt.tokenizers.scripts import split_words
 
+ZERO_WIDTH_JOINERS = "\u200c\u200d"
+"""Invisible characters within words of Persian and of Indic scripts."""
 MOST_CHARACTERS = 200
 """Most characters of a term or of a form. A search for a longer form would take minutes."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 Words = tuple[str, ...]
-"""Words and punctuation marks in lower case."""
+"""Words and punctuation marks without case. In scripts without spaces, a word is a character."""
 
 
 class Term(NamedTuple):
@@ -24,7 +29,7 @@ class Term(NamedTuple):
     source: Words
     """Words and marks of the term."""
     forms: dict[str, str]
-    """Forms as the model writes them, and their words and marks in lower case, with a space around each of them."""
+    """Forms as the model writes them, and their words and marks without case, with a space around each of them."""
 
     @property
     def phrases(self) -> list[Words]:
@@ -37,7 +42,7 @@ class TermMatch(NamedTuple):
 
     term: Term
     words: range
-    """Indices of the words of the text, split at white space, that the term covers."""
+    """Indices of the words of the text, as ``split_words`` returns them, that the term covers."""
 
 
 class _PhraseIndex:
@@ -75,8 +80,9 @@ class _PhraseIndex:
 class Glossary:
     """Terms whose translations are prescribed."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
-        """Create a glossary of terms with different sources."""
+    def __init__(self, terms: Sequence[Term], languages: tuple[str, str] = ("source", "target")) -> None:
+        """Create a glossary of terms with different sources, for the codes of a source and a target language."""
+        self._source, self._target = languages
         self._terms = {term.source: term for term in terms}
         self._sources = _PhraseIndex(self._terms)
 
@@ -85,7 +91,7 @@ class Glossary:
 
         The leftmost term wins, and among terms with the same start the longest.
         """
-        tokens = _tokens(text)
+        tokens = _tokens(text, self._source)
         matches = []
         for start, phrase in self._sources.find([token for token, _ in tokens]):
             _, first_word = tokens[start]
@@ -97,7 +103,7 @@ class Glossary:
         """Return the terms in a source text that a translation lacks. A term that occurs twice needs two forms."""
         matches = self.terms_of(text)
         forms = _PhraseIndex(phrase for match in matches for phrase in match.term.phrases)
-        tokens = [token for token, _ in _tokens(translation)]
+        tokens = [token for token, _ in _tokens(translation, self._target)]
         unused = Counter(phrase for _, phrase in forms.find(tokens))
         missing = []
         for match in matches:
@@ -108,10 +114,14 @@ class Glossary:
                 unused[phrase] -= 1
         return missing
 
-    def form_words(self, text: str) -> set[str]:
-        """Return the words and marks, in lower case, of all forms of the terms in a source text."""
-        phrases = [phrase for match in self.terms_of(text) for phrase in match.term.phrases]
-        return {word for phrase in phrases for word in phrase}
+    def form_words(self, text: str, translation: str) -> set[int]:
+        """Return the indices of the words of a translation that are in forms of the terms in a source text."""
+        forms = _PhraseIndex(phrase for match in self.terms_of(text) for phrase in match.term.phrases)
+        tokens = _tokens(translation, self._target)
+        words = set[int]()
+        for start, phrase in forms.find([token for token, _ in tokens]):
+            words.update(word for _, word in tokens[start : start + len(phrase)])
+        return words
 
     def share_kept(self, sources: Sequence[str], translations: Sequence[str]) -> float:
         """Return the share of the terms in sources that their translations keep; 1 if the sources have no terms."""
@@ -121,19 +131,43 @@ class Glossary:
         return 1 - missing / max(1, count)
 
 
-def _tokens(text: str) -> list[tuple[str, int]]:
-    """Return the words and marks of a text in lower case, with the indices of their words as split at white space."""
-    words = unicodedata.normalize("NFKC", text).casefold().split()
-    return [(token, index) for index, word in enumerate(words) for token in _TOKEN.findall(word)]
+def _tokens(text: str, language: str) -> list[tuple[str, int]]:
+    """Return the words and marks of a text without case, with the indices of their words."""
+    words = [word.text for word in split_words(text)]
+    return [(token, index) for index, word in enumerate(words) for token in _parts(_without_case(word, language))]
 
 
-def _between_spaces(text: str) -> str:
-    """Return the words and marks of a text in lower case, with a space around each of them."""
-    return " ".join(["", *(token for token, _ in _tokens(text)), ""])
+def _without_case(word: str, language: str) -> str:
+    """Return a word in a form that is equal for all cases: straße and STRASSE."""
+    return upper(unicodedata.normalize("NFKC", word), language).casefold()
 
 
-def read_glossary(file: str, target: Tokenizer) -> Glossary:
+def _parts(word: str) -> Iterator[str]:
+    """Yield the runs of letters and digits of a word, with their combining marks, and its punctuation marks."""
+    if word.isascii():
+        yield from _TOKEN.findall(word)
+        return
+    for is_run, characters in itertools.groupby(word, _is_in_word):
+        if is_run:
+            yield "".join(characters)
+        else:
+            yield from (character for character in characters if not character.isspace())
+
+
+def _is_in_word(character: str) -> bool:
+    is_mark = unicodedata.category(character).startswith("M") or character in ZERO_WIDTH_JOINERS
+    return character.isalnum() or character == "_" or is_mark
+
+
+def read_glossary(
+    file: str, target: Tokenizer, languages: tuple[str, str] = ("source", "target")
+) -> Glossary:  # fmt: skip
     """Return the glossary of a file. A line has a source term, a TAB, its translation, and other forms after TABs.
+
+    Args:
+        file: name of the file.
+        target: tokenizer of the target side.
+        languages: codes of the source and the target language, for upper and lower case.
 
     Raises:
         NotFoundError: if the file does not exist.
@@ -152,11 +186,12 @@ def read_glossary(file: str, target: Tokenizer) -> Glossary:
                 "out."
             )
         source, forms = cells[0], [form for form in cells[1:] if form]
-        key = tuple(token for token, _ in _tokens(source))
+        key = tuple(token for token, _ in _tokens(source, languages[0]))
         decoded = [target.decode(target.encode(form)) for form in forms]
         unknown = next((word for form in forms for word in target.unknown(form)), None)
         problem = ""
-        if not key or not forms or not all(map(_tokens, decoded)):
+        phrases = [" ".join(token for token, _ in _tokens(form, languages[1])) for form in decoded]
+        if not key or not all(phrases or [""]):
             problem = (
                 "has no term with a translation. A line has a term, a TAB and a translation; other forms follow "
                 "after TABs"
@@ -168,5 +203,5 @@ def read_glossary(file: str, target: Tokenizer) -> Glossary:
         if problem:
             raise DataError(f"{file}, line {number} {problem}. Correct the line, or leave it out.")
         lines[key] = number
-        terms.append(Term(key, {form: _between_spaces(form) for form in decoded}))
-    return Glossary(terms)
+        terms.append(Term(key, {form: f" {phrase} " for form, phrase in zip(decoded, phrases, strict=True)}))
+    return Glossary(terms, languages)

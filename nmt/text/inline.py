@@ -6,7 +6,6 @@ as {name} and %s in their usual spelling. In the translation, a tag encloses the
 Shapes: J words of a translation, I words of the model input.
 """
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.tokenizers.marks import CLOSE, CLOSE_MARKS, OPEN, OPEN_MARKS, PIECE_MARKS
+from nmt.tokenizers.scripts import Word, space_between
 
-CLOSING, OPENING = ".,;:!?…)]}。！？", "([{¿¡"
-QUOTES = "\"'”“„«»’‘‚"
+_BRACKETS = "()[]{}（）［］｛｝「」『』【】〈〉《》〔〕〖〗〘〙〚〛｢｣﹁﹂﹃﹄⸨⸩⟨⟩"
+OPENING = f"{_BRACKETS[::2]}¿¡"
+"""Punctuation that is written before a word, in all scripts."""
+CLOSING = f".,;:!?…{_BRACKETS[1::2]}‼⁇⁈⁉。，、．：；！？｡､・･،؛؟۔؍।॥։՝՞՜·၊။།༎។៕៖።፣፤፥፦፧፨᠂᠃᱾᱿꯫߹߸"
+"""Punctuation that is written behind a word, in all scripts."""
+QUOTES = "\"'”“„‟«»’‘‚‛‹›″′〝〞〟＂＇"
 MOST_NESTED = 100
 """Most tags that are open at the same time."""
 # In a quoted value of an attribute < and > stand for themselves. Without the closing quote, a tag ends at the first >.
@@ -40,7 +44,7 @@ class Cut(NamedTuple):
     """A piece or a tag that was cut out of a sentence."""
 
     piece: str
-    """The piece, with the space before it."""
+    """The piece, with the space before it. A single space is left out next to a script without spaces."""
     words: int
     """Number of words before the piece. At the end of a tag, words that are only partly inside count."""
     is_closed: bool
@@ -136,7 +140,7 @@ class _Element:
         return self.first is not None and self.first.tag == 0
 
 
-def weave(words: Sequence[str], cuts: Sequence[Cut], weights: np.ndarray, after: Sequence[int]) -> str:
+def weave(words: Sequence[Word], cuts: Sequence[Cut], weights: np.ndarray, after: Sequence[int]) -> str:
     """Return a translation with all pieces, and with tags around the words that attend to the source words of a tag.
 
     Args:
@@ -151,13 +155,16 @@ def weave(words: Sequence[str], cuts: Sequence[Cut], weights: np.ndarray, after:
     # A word such as "the" attends to its noun too, but other words attend to the noun more.
     shares = (weights * weights / np.maximum(weights.sum(axis=0), 1e-9)) ** 2
     _assign_slots(root, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9))
-    insertions = [list[str]() for _ in range(4 * max(1, word_count))]
-    for slot, piece in _pieces(root):
+    words = words or [Word("", "")]
+    insertions = [list[str]() for _ in range(4 * len(words))]
+    for slot, piece in _pieces(root, words):
         insertions[slot].append(piece)
-    parts = list(itertools.chain.from_iterable((*_edges(word), "") for word in words or [""]))
-    filled = ["".join([*pieces, part]) for pieces, part in zip(insertions, parts, strict=True)]
-    texts = ("".join(filled[start : start + 4]) for start in range(0, len(filled), 4))
-    return " ".join(texts).replace(f"{_GLUE} ", "").replace(_GLUE, "").strip()
+    text = ""
+    for number, word in enumerate(words):
+        slots = insertions[4 * number : 4 * number + 4]
+        parts = [*_edges(word.text), ""]
+        text += "".join("".join([*pieces, part]) for pieces, part in zip(slots, parts, strict=True)) + word.space
+    return text.replace(f"{_GLUE} ", "").replace(_GLUE, "").strip()
 
 
 def _edges(word: str) -> tuple[str, str, str]:
@@ -231,17 +238,27 @@ def _best_range(gains: np.ndarray) -> tuple[int, int]:
     return best_range
 
 
-def _pieces(element: _Element) -> Iterator[tuple[int, str]]:
+def _pieces(element: _Element, words: Sequence[Word]) -> Iterator[tuple[int, str]]:
     """Yield the slots and the texts of all tags and pieces, in order of their slots."""
     if element.is_piece and element.first is not None:
-        piece = element.first.piece
-        if element.low % 4 < 2:  # before its word
-            piece = f"{piece.strip()} "
-        yield element.low, f"{piece.removesuffix(' ')}{_GLUE}" if element.first.is_glued else piece
+        number, place = divmod(element.low, 4)
+        yield element.low, _spaced(element.first, words[number].text, is_before=place < 2)
         return
     if element.first is not None:
         yield element.low, element.first.piece
     for child in element.children:
-        yield from _pieces(child)
+        yield from _pieces(child, words)
     if element.last is not None:
         yield element.high, element.last.piece
+
+
+def _spaced(cut: Cut, word: str, *, is_before: bool) -> str:
+    """Return a piece with the space between it and its word of the translation, before or behind which it stands."""
+    core = cut.piece.strip()
+    if is_before:
+        piece = core + ("" if cut.is_glued else space_between(core, word))
+    elif cut.piece == f" {core}":
+        piece = space_between(word, core) + core
+    else:
+        piece = cut.piece
+    return f"{piece}{_GLUE}" if cut.is_glued else piece

@@ -4,13 +4,17 @@ A sentence that looks like the training data is not changed. ``rewriting`` resto
 removes.
 """
 
+import bisect
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.text.inline import CLOSING, OPENING, QUOTES, Cut, Span, Tag, find_markup
+from nmt.text.cutting import QUOTED, Cutter, blank, normalize_spans
+from nmt.text.inline import Cut, Span, Tag, find_markup
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
+from nmt.tokenizers.letter_case import capitalize, has_case, lower
+from nmt.tokenizers.scripts import HAN, KANA, Word, join_words, space_between, split_words
 from nmt.tokenizers.sentences import sentences_of
 
 FEWEST_TITLE_WORDS = 3
@@ -23,16 +27,19 @@ UNKNOWN_COST = 10
 """Number of tokens that an unknown word or a byte counts as."""
 MOST_TAGS = 1_000
 """Most tags and placeholders of a sentence. A sentence with more is copied to the translation."""
-QUOTED = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])
-"""Pairs of opening and closing quotes."""
-BRACKETS = QUOTED | {"()", "[]", "<>"}
 SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}
 """Typographic signs and their replacements, for models that do not know the signs."""
+COMPATIBLE = frozenset(["<wide>", "<narrow>", "<compat>", "<font>", "<initial>", "<medial>", "<final>", "<isolated>"])
+"""Kinds of Unicode decompositions that keep the meaning: ﬁ, ｱ. The others change it: 10² is not 102."""
 NUMBER = r"\d(?:[.,:/-]?\d){4,}"
 # A mail address begins at the beginning of a word, so a long word is searched once, not from each of its letters.
+# Chinese and Japanese have no space around it.
+_EAST_ASIAN = f"{HAN}{KANA}\u3000-\u303f\uff01-\uff65"
+_LETTER = rf"[^\W{_EAST_ASIAN}]"
 _KEPT = re.compile(
-    rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|(?<![\w.+-])[\w.+-]++@[\w-]++\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}",
-    re.IGNORECASE,
+    rf"(?i:https?://|www\.)[^\s<>\"{_EAST_ASIAN}]*(?:{_LETTER}|/)"
+    rf"|(?<![.+-])(?<!{_LETTER})(?:{_LETTER}|[.+-])++@(?:{_LETTER}|-)++\.(?:{_LETTER}|[.-])*{_LETTER}"
+    rf"|(?<!{_LETTER})[@#](?:{_LETTER}++|\w++)|{NUMBER}"
 )
 
 
@@ -78,6 +85,7 @@ class Reader:
             split: whether lines are split into sentences.
         """
         self._tokenizer, self._language, self._split = tokenizer, language, split
+        self._base = language.partition("-")[0].lower()
         ids = range(FIRST_WORD, tokenizer.size)
         self._unlikely = {UNK, *(id_ for id_ in ids if tokenizer.byte_of(id_) is not None)}
         self._characters = set(" ").union(*tokenizer.pieces(set(ids) - self._unlikely))
@@ -104,17 +112,15 @@ class Reader:
         # A model invents words for a sentence without letters and digits.
         if not any(map(str.isalnum, sentence)) or len(tags) + len(placeholders) > MOST_TAGS:
             return Reading(Text("", cuts=(Cut(sentence, 0, False),)))
-        if self._signs and not sentence.isascii():
-            sentence = sentence.translate(self._signs)
+        if not sentence.isascii():
+            sentence = self._with_known_characters(sentence.translate(self._signs))
             tags, placeholders = find_markup(sentence)  # an ellipsis becomes longer
-        removed = placeholders + self._foreign_spans(_blank(sentence, [*placeholders, *tags]))
+        removed = placeholders + self._foreign_spans(blank(sentence, [*placeholders, *tags]))
         # An address may contain placeholders, but neither tags nor marks.
         markup = [span for span in placeholders if sentence[span[0]] not in "{%$"]
-        addresses = [match.span() for match in _KEPT.finditer(_blank(sentence, [*markup, *tags]))]
+        addresses = [match.span() for match in _KEPT.finditer(blank(sentence, [*markup, *tags]))]
         if not (removed or addresses or tags):
-            words = sentence.split()
-            text = self._in_known_case(words)
-            return Reading(text._replace(text=sentence) if text.text == " ".join(words) else text)
+            return Reading(self._in_known_case(sentence))
         kept = tuple(sentence[start:end] for start, end in addresses)
         bare = self._without(sentence, [*removed, *addresses], tags) if addresses else Text("")
         return Reading(self._without(sentence, removed, tags), kept, bare)
@@ -127,17 +133,32 @@ class Reader:
         plain = self._tokenizer.normalize(character)
         return bool(plain) and self._characters.issuperset(plain)
 
+    def _with_known_characters(self, sentence: str) -> str:
+        """Return a sentence with the usual forms of characters such as ﬁ and ｱ that the model does not know."""
+        if self._characters.issuperset(sentence):
+            return sentence
+        parts, place = list[str](), 0
+        while place < len(sentence):
+            part = sentence[place]
+            end = place + 1
+            if part not in self._characters and not self._knows(part):
+                is_voiced = sentence[end : end + 1] in ("ﾞ", "ﾟ")
+                usual = _usual_form(sentence[place : end + is_voiced])
+                if usual and all(map(self._knows, usual)):
+                    part = usual
+                    end += is_voiced
+            parts.append(part)
+            place = end
+        return "".join(parts)
+
     def _foreign_spans(self, sentence: str) -> list[Span]:
         """Return the spans of text that the model cannot express: emoji, and words in other scripts."""
         if self._characters.issuperset(sentence):
             return []
         spans: list[Span] = []
-        for word in re.finditer(r"\S+", sentence):
-            unknown = [index for index in range(*word.span()) if not self._knows(sentence[index])]
-            letters = [index for index in range(*word.span()) if sentence[index].isalpha()]
-            unknown_letters = [index for index in unknown if sentence[index].isalpha()]
-            if len(unknown_letters) * 2 > len(letters):
-                spans.append((unknown_letters[0], unknown_letters[-1] + 1))
+        for chunk in re.finditer(r"\S+", sentence):
+            unknown = [index for index in range(*chunk.span()) if not self._knows(sentence[index])]
+            spans += self._foreign_words(sentence, chunk.span(), unknown)
             categories = {index: unicodedata.category(sentence[index]) for index in unknown}
             for index, category in categories.items():
                 is_sign = category in ("So", "Sc", "Sk")
@@ -147,10 +168,36 @@ class Reader:
                     spans.append((index, index + 1))
         return spans
 
+    @staticmethod
+    def _foreign_words(sentence: str, chunk: Span, unknown: list[int]) -> Iterator[Span]:
+        """Yield the spans of words with mostly unknown letters, in a part of a sentence without white space.
+
+        A single unknown character of a script without spaces stays among characters that the model knows.
+
+        Args:
+            sentence: the sentence.
+            chunk: span of the part.
+            unknown: indices of the characters in the part that the model does not know.
+        """
+        letters = sum(map(str.isalpha, sentence[slice(*chunk)]))
+        unknown_letters = [index for index in unknown if sentence[index].isalpha()]
+        if len(unknown_letters) * 2 > letters:
+            yield unknown_letters[0], unknown_letters[-1] + 1
+            return
+        start = chunk[0]
+        for word in split_words(sentence[slice(*chunk)]) if unknown_letters else []:
+            end = start + len(word.text)
+            first, last = (bisect.bisect_left(unknown_letters, place) for place in (start, end))
+            places = unknown_letters[first:last]
+            letters = sum(map(str.isalpha, word.text))
+            if len(places) * 2 > letters and space_between(sentence[places[0]], "a"):
+                yield places[0], places[-1] + 1
+            start = end
+
     def _without(self, sentence: str, spans: Sequence[Span], tags: list[Tag]) -> Text:
         """Return the model input of a sentence without spans and tags."""
-        spans, tags = _normalize_spans(sentence, spans, tags)
-        cutter = _Cutter(sentence, tags)
+        spans, tags = normalize_spans(sentence, spans, tags)
+        cutter = Cutter(sentence, tags)
         for start, end, number in sorted([*(Tag(start, end, 0) for start, end in spans), *tags]):
             if number > 0:
                 cutter.open_tag(start, end, number)
@@ -165,41 +212,44 @@ class Reader:
         ends_in_piece = bool(spans) and not cutter.plain[spans[-1][1] :].strip()
         if ends_in_piece:  # the stop of the sentence comes before the piece
             cuts = [cut if cut.tag else cut._replace(is_closed=False) for cut in cuts]
-        return self._in_known_case(text.split())._replace(cuts=tuple(cuts))
+        return self._in_known_case(join_words(split_words(text)))._replace(cuts=tuple(cuts))
 
     # --- case
 
-    def _in_known_case(self, words: list[str]) -> Text:
-        """Return the model input of words, in the case that the model knows."""
-        plain = Text(" ".join(words))
-        if not self._has_case:
-            return plain
-        upper = [index for index, word in enumerate(words) if word.isupper() and sum(map(str.isalpha, word)) > 1]
-        if upper and plain.text.isupper():
-            return self._lowered(words)
-        if self._is_title(words):
-            names = {0, *upper}
-            cased = [word if index in names else self._familiar_case(word) for index, word in enumerate(words)]
-            return Text(" ".join(cased))
-        cased, capitals = list(words), []
-        for index in upper:
-            word, familiar = words[index], self._familiar_case(words[index])
-            if len(word) >= FEWEST_LETTERS and self._cost([familiar]) * 2 <= self._cost([word]):
-                cased[index] = familiar if index else familiar.capitalize()
-                capitals.append(index)
-        return Text(" ".join(cased), tuple(capitals))
+    def _in_known_case(self, sentence: str) -> Text:
+        """Return the model input of a sentence, in the case that the model knows."""
+        unchanged = Text(sentence)
+        if not self._has_case or not has_case(sentence):
+            return unchanged
+        words = split_words(sentence)
+        texts = [word.text for word in words]
+        capitals = [index for index, text in enumerate(texts) if text.isupper() and sum(map(str.isalpha, text)) > 1]
+        if capitals and sentence.isupper() and _is_mostly_cased(sentence):
+            return self._lowered(sentence, words)
+        if self._is_title(texts):
+            names = {0, *capitals}
+            cased = [text if index in names else self._familiar_case(text) for index, text in enumerate(texts)]
+            return unchanged if cased == texts else Text(_rejoin(words, cased))
+        cased, changed = list(texts), []
+        for index in capitals:
+            text, familiar = texts[index], self._familiar_case(texts[index])
+            if len(text) >= FEWEST_LETTERS and self._cost(familiar) * 2 <= self._cost(text):
+                cased[index] = familiar if index else capitalize(familiar, self._language)
+                changed.append(index)
+        return Text(_rejoin(words, cased), tuple(changed)) if changed else unchanged
 
-    def _lowered(self, words: list[str]) -> Text:
-        """Return the model input of words that are all in capitals."""
-        cased = [self._familiar_case(word) for word in words]
-        initial = cased[0][:1].upper()
-        if self._knows(initial):
-            cased[0] = initial + cased[0][1:]
+    def _lowered(self, sentence: str, words: list[Word]) -> Text:
+        """Return the model input of a sentence whose words are all in capitals."""
+        cased = [self._familiar_case(word.text) for word in words]
+        capitalized = capitalize(cased[0], self._language)
+        if all(map(self._knows, set(capitalized).difference(cased[0]))):
+            cased[0] = capitalized
+        lowered = _rejoin(words, cased)
         # The number of characters does not depend on case. Of few words, such as TV, the model may know the capitals.
         margin = int(self._tokenizer.unit != "characters")
-        if self._cost(words) < self._cost(cased) + margin:
-            return Text(" ".join(words))
-        return Text(" ".join(cased), is_upper=True)
+        if self._cost(sentence) < self._cost(lowered) + margin:
+            return Text(sentence)
+        return Text(lowered, is_upper=True)
 
     @staticmethod
     def _is_title(words: list[str]) -> bool:
@@ -210,183 +260,42 @@ class Reader:
 
     def _familiar_case(self, word: str) -> str:
         """Return a word in the case with the fewest tokens; among equals, with the lowest (most frequent) ids."""
-        cases = dict.fromkeys((word.lower(), word.capitalize(), word))
-        return min(cases, key=lambda cased: (self._cost([cased]), max(self._tokenizer.encode(cased), default=0)))
+        small = lower(word, self._language)
+        cases = [small, capitalize(small, self._language), word]
+        familiar = min(
+            dict.fromkeys(cases), key=lambda cased: (self._cost(cased), max(self._tokenizer.encode(cased), default=0))
+        )
+        if self._base != "de" or not word.isupper() or "SS" not in word:
+            return familiar
+        # STRASSE may be Straße. MASSE may be Masse, so ß must have fewer tokens.
+        places = [match.start() for match in re.finditer("ss", small)]
+        spellings = [f"{small[:place]}ß{small[place + 2 :]}" for place in places]
+        spellings += [capitalize(spelling, self._language) for spelling in spellings]
+        return min([familiar, *spellings], key=self._cost)
 
-    def _cost(self, words: list[str]) -> int:
-        """Return the number of tokens of words; unknown tokens count ``UNKNOWN_COST`` more."""
-        ids = self._tokenizer.encode(" ".join(words))
+    def _cost(self, text: str) -> int:
+        """Return the number of tokens of a text; unknown tokens count ``UNKNOWN_COST`` more."""
+        ids = self._tokenizer.encode(text)
         return len(ids) + UNKNOWN_COST * (sum(id_ in self._unlikely for id_ in ids) + (not ids))
 
 
-def _normalize_spans(sentence: str, spans: Sequence[Span], tags: list[Tag]) -> tuple[list[Span], list[Tag]]:
-    """Return spans in order without overlaps, and the tags outside of them.
-
-    A pair of tags around no word becomes a span, and so does the number of a footnote with its tags.
-    """
-    text = _blank(sentence, [*spans, *tags])
-    all_spans = list(spans)
-    starts = {tag.number: tag.start for tag in tags}
-    for _, end, number in tags:
-        if number < 0 and -number in starts:
-            start = starts[-number]
-            is_word = str.isalpha if start and text[start - 1].isalnum() else str.isalnum
-            if not any(map(is_word, text[start:end])):
-                all_spans.append((start, end))
-    merged = _merge(sentence, all_spans)
-    remaining = _blank(sentence, merged)
-    return merged, [tag for tag in tags if remaining[tag.start] != " "]
+def _rejoin(words: list[Word], texts: list[str]) -> str:
+    """Return the text of words in other case."""
+    return join_words(word._replace(text=text) for word, text in zip(words, texts, strict=True))
 
 
-def _blank(sentence: str, parts: Sequence[tuple[int, ...]]) -> str:
-    """Return a sentence with spaces in place of parts, which begin with their start and end."""
-    characters = list(sentence)
-    for start, end, *_ in parts:
-        characters[start:end] = " " * (end - start)
-    return "".join(characters)
+def _is_mostly_cased(text: str) -> bool:
+    """Return whether most letters of a text have case: a Chinese sentence about a TV is no text in capitals."""
+    letters = [character for character in text if character.isalpha()]
+    return sum(map(has_case, letters)) * 2 > len(letters)
 
 
-class _Remainder:
-    """Text that remains of a sentence. It counts words as they are added; a new count at every cut is quadratic."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self.words = 0
-        """Number of words."""
-        self.ends_in_space = False
-        self.last_sign = ""
-        """Last character that is not white space; empty if there is none."""
-        self.last_has_letters = False
-        """Whether the last word has a letter or a digit."""
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._parts
-
-    def add(self, text: str) -> None:
-        """Add text without changes."""
-        if not text:
-            return
-        words = text.split()
-        if words:
-            continues_word = bool(self.words) and not self.ends_in_space and not text[0].isspace()
-            has_letters = any(map(str.isalnum, words[-1]))
-            extends_last = continues_word and len(words) == 1
-            self.last_has_letters = has_letters or (extends_last and self.last_has_letters)
-            self.words += len(words) - continues_word
-            self.last_sign = words[-1][-1]
-        self.ends_in_space = text[-1].isspace()
-        self._parts.append(text)
-
-    def join(self, text: str) -> None:
-        """Add text that follows a cut: punctuation directly, and words after a space."""
-        self._strip()
-        text = text.lstrip()
-        self.add(f" {text}" if text and self._parts and text[0] not in CLOSING else text)
-
-    def drop_last_sign(self) -> None:
-        """Remove the last character that is not white space."""
-        self._strip()
-        text = self.text[:-1]
-        self.__init__()  # type: ignore[misc]
-        self.add(text)
-
-    def _strip(self) -> None:
-        while self._parts:
-            self._parts[-1] = self._parts[-1].rstrip()
-            if self._parts[-1]:
-                break
-            self._parts.pop()
-        self.ends_in_space = False
-
-
-class _Cutter:
-    """Cuts pieces and tags out of a sentence, from left to right."""
-
-    def __init__(self, sentence: str, tags: list[Tag]) -> None:
-        self.plain = _blank(sentence, tags)
-        """The sentence with spaces in place of its tags."""
-        self.cuts = list[Cut]()
-        """Pieces and tags that were cut out."""
-        self._sentence, self._rest = sentence, _Remainder()
-        self._content_end = len(self.plain.rstrip(CLOSING + " "))
-        self._position = 0
-        """End of the part of the sentence that has been processed."""
-        self._follows_cut = False
-        """Whether the next text follows a cut, with nothing but tags between them."""
-
-    def cut(self, start: int, end: int) -> None:
-        """Cut a span out with the brackets around it. At the beginning, the punctuation after it is cut out too."""
-        sentence, rest = self._sentence, self._rest
-        if sentence[start - 1 : start] + sentence[end : end + 1] in BRACKETS:
-            start, end = start - 1, end + 1
-        self._add_until(start)
-        self._follows_cut = True
-        while rest.is_empty and self.plain[end : end + 1] and self.plain[end] in CLOSING:
-            end += 1
-        space = sentence[_end_of_word(sentence, start) : start]
-        is_closed = end >= self._content_end
-        if rest.last_sign == "," and is_closed:  # as in "Hello, {name}!"
-            rest.drop_last_sign()
-            space = f",{space}"
-            self.cuts = [cut._replace(words=min(cut.words, rest.words)) for cut in self.cuts]
-        is_glued = self.plain[end : end + 1].isalnum() and not space
-        self.cuts.append(Cut(space + sentence[start:end], rest.words, is_closed, is_glued=is_glued))
-        self._position = end
-
-    def open_tag(self, start: int, end: int, number: int) -> None:
-        """Cut out the start of a tag."""
-        self._follows_cut = not self._add_until(start) and self._follows_cut
-        rest, plain = self._rest, self.plain
-        is_apart = self._follows_cut or not rest.words or rest.ends_in_space or plain[end : end + 1].isspace()
-        is_within_word = not is_apart
-        next_sign = plain[end:].lstrip()[:1]
-        is_closed = not (is_within_word and rest.last_has_letters) and next_sign not in OPENING + QUOTES
-        words = rest.words - is_within_word
-        if self.cuts:  # if a piece was cut out of the same word, the tag begins behind the piece
-            words = max(words, self.cuts[-1].words)
-        self.cuts.append(Cut(self._sentence[start:end], words, is_closed, number))
-        self._position = end
-
-    def close_tag(self, start: int, end: int, number: int) -> None:
-        """Cut out the end of a tag."""
-        self._follows_cut = not self._add_until(start) and self._follows_cut
-        is_closed = self._rest.last_sign not in CLOSING + QUOTES
-        self.cuts.append(Cut(self._sentence[start:end], self._rest.words, is_closed, number))
-        self._position = end
-
-    def finish(self) -> str:
-        """Return the remaining text of the sentence."""
-        self._add_until(len(self._sentence))
-        return self._rest.text
-
-    def _add_until(self, end: int) -> str:
-        """Add the sentence up to a position to the remaining text, and return the added part."""
-        text = self._sentence[self._position : end]
-        if self._follows_cut:
-            self._rest.join(text)
-        else:
-            self._rest.add(text)
-        return text
-
-
-def _end_of_word(sentence: str, position: int) -> int:
-    """Return the end of the word before a position."""
-    while position and sentence[position - 1].isspace():
-        position -= 1
-    return position
-
-
-def _merge(sentence: str, spans: list[Span]) -> list[Span]:
-    """Return spans in order; spans with only white space between them become one."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and not sentence[merged[-1][1] : start].strip():
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
+def _usual_form(text: str) -> str:
+    """Return the usual form of a character with the voicing mark behind it; empty if there is none of equal meaning."""
+    kind, _, _ = unicodedata.decomposition(text[0]).partition(" ")
+    form = unicodedata.normalize("NFKC", text)
+    if kind not in COMPATIBLE or any(map(str.isspace, form)) or unicodedata.combining(form[0]):
+        return ""
+    if kind == "<compat>" and any(map(str.isdigit, form)):  # 1⒈ is not 11.
+        return ""
+    return form

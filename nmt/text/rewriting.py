@@ -5,19 +5,24 @@ The attention of the model tells which words of the translation belong to which 
 Shapes: J words of a translation, I words of the model input.
 """
 
+import bisect
+import itertools
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from nmt.data.repeats import repeats
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import CrossAttention, Translation
-from nmt.text.inline import CLOSING, weave
+from nmt.text.inline import CLOSING, Span, weave
 from nmt.text.reading import NUMBER, Reading, Text
-from nmt.tokenizers.base import BOS, EOS, UNKNOWN, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, SPACE_MARK, UNKNOWN, Tokenizer, tokens_of
+from nmt.tokenizers.letter_case import upper
 from nmt.tokenizers.marks import MARK
+from nmt.tokenizers.scripts import split_words
 
 _REPEATED = re.compile(r"(\S{1,20}?)(?:[\s,]*\1){2}")
 """Three repeats in a source, within a word (10,000) or of words (very, very, very)."""
@@ -28,13 +33,18 @@ _DIGITS = re.compile(r"\D+")
 def keeps_pieces(translation: str, pieces: Sequence[str]) -> bool:
     """Return whether a translation contains all pieces. Numbers may have other separators."""
     joined = re.sub(r"(?<=\d)[.,:/\u202f\xa0-](?=\d)", "", translation)
-    numbers = _DIGITS.sub(" ", joined).split()
+    numbers = [*map(_plain_digits, _DIGITS.sub(" ", joined).split())]
     for piece in pieces:
         is_number = re.fullmatch(NUMBER, piece) is not None
-        is_kept = _DIGITS.sub("", piece) in numbers if is_number else piece in translation
+        is_kept = _plain_digits(_DIGITS.sub("", piece)) in numbers if is_number else piece in translation
         if not is_kept:
             return False
     return True
+
+
+def _plain_digits(number: str) -> str:
+    """Return the digits of a number in any script as 0 to 9."""
+    return "".join(str(unicodedata.decimal(digit)) for digit in number)
 
 
 def babbles(ids: Sequence[int], source: str, *, may_repeat: bool = False) -> bool:
@@ -75,15 +85,15 @@ class Alignment(NamedTuple):
             target: tokenizer of the target side.
             text: sentence as the model reads it.
         """
-        words = text.split()
-        ends = _token_ends(source, words)
         first_tag = source.size - len(source.tags)
         columns = [column for column, id_ in enumerate(attention.source) if id_ not in (BOS, EOS) and id_ < first_tag]
-        source_words = np.searchsorted(ends, np.arange(len(columns)), side="right").clip(max=len(words) - 1)
-        target_words = word_indices(target, attention.target)
-        of_tokens = attention.weights[-1].mean(axis=0)[: len(target_words)][:, columns]
-        weights = np.zeros([max(target_words, default=-1) + 1, len(words)])
-        np.add.at(weights, (np.array(target_words, int)[:, np.newaxis], source_words[np.newaxis]), of_tokens)
+        columns_of = _Membership.of(source_words(source, text)[: len(columns)])
+        rows_of = _Membership.of(target_words(target, attention.target))
+        weights = np.zeros([len(split_words(target.decode(attention.target))), len(split_words(text))])
+        of_tokens = attention.weights[-1].mean(axis=0)[:, columns]
+        shares = rows_of.shares[:, np.newaxis] * columns_of.shares
+        of_words = of_tokens[rows_of.tokens][:, columns_of.tokens] * shares
+        np.add.at(weights, (rows_of.words[:, np.newaxis], columns_of.words), of_words)
         return cls(weights)
 
     def source_of(self, word: int) -> int:
@@ -99,28 +109,88 @@ class Alignment(NamedTuple):
         return targets or [int(self.weights[:, word].argmax())]
 
 
-def _token_ends(source: Tokenizer, words: Sequence[str]) -> list[int]:
-    """Return the number of tokens up to the end of each word of a text."""
-    space = len(source.encode("a a")) - 2 * len(source.encode("a"))  # a tokenizer of characters has a token for it
-    ends, end = list[int](), 0
-    for word in words:
-        tokens = len(source.encode(word))
-        end += tokens + (space if tokens and end else 0)
-        ends.append(end)
-    return ends
+class _Membership(NamedTuple):
+    """P pairs of a token and a word that the token is a part of. In a script without spaces, it may have several."""
+
+    tokens: np.ndarray
+    """Index of the token: int [P]."""
+    words: np.ndarray
+    """Index of the word: int [P]."""
+    shares: np.ndarray
+    """Share of the token that belongs to the word; 1 for a token of a single word: float [P]."""
+
+    @classmethod
+    def of(cls, ranges: Sequence[range]) -> Self:
+        """Return the pairs of tokens with the words of each token."""
+        sizes = np.array([len(words) for words in ranges], int)
+        words = np.array([*itertools.chain(*ranges)], int)
+        return cls(np.repeat(np.arange(len(ranges)), sizes), words, 1 / np.repeat(sizes, sizes))
 
 
-def word_indices(target: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """Return the index of the word to which each target token belongs; eos is left out."""
+def source_words(source: Tokenizer, text: str) -> list[range]:
+    """Return the indices of the words of a text that each of its tokens is a part of. A space belongs to the next word.
+
+    Characters are counted without white space, after normalization.
+    """
+    first_tag = source.size - len(source.tags)
+    ends = [0, *itertools.accumulate(_size(source.normalize(word.text)) for word in split_words(text))]
+    spans, place = list[Span](), 0
+    for token in tokens_of(source, text):
+        if token.place is not None:  # a byte
+            spans.append((place, place + 1))
+            place += token.place[0] == token.place[1]
+        elif token.id < first_tag:
+            size = _size(token.piece.replace(SPACE_MARK, " "))
+            spans.append((place, place + max(1, size)))
+            place += size
+    return _words_of(spans, ends)
+
+
+def target_words(target: Tokenizer, ids: Sequence[int]) -> list[range]:
+    """Return the indices of the words that each target token is a part of; eos is left out.
+
+    A space belongs to the word before it.
+    """
     ids = [id_ for id_ in ids if id_ != EOS]
-    indices, index, start = list[int](), 0, 0
-    for position in range(len(ids)):
-        words = target.decode(ids[start : position + 1]).split()
-        if len(words) > 1:
-            index += len(words) - 1
-            start = position
-        indices.append(index)
-    return indices
+    ends = [0, *itertools.accumulate(len(word.text) for word in split_words(target.decode(ids)))]
+    spans, place = list[Span](), 0
+    for are_bytes, run in itertools.groupby(ids, lambda id_: target.byte_of(id_) is not None):
+        tokens = [*run]
+        if are_bytes:
+            size = _size(target.decode(tokens))
+            starts = [place + min(index, max(0, size - 1)) for index in _characters_of_bytes(target, tokens)]
+            spans += ((start, start + 1) for start in starts)
+            place += size
+            continue
+        for id_ in tokens:
+            size = _size(target.decode([id_]))
+            spans.append((place, place + size) if size else (place - 1, place))
+            place += size
+    return _words_of(spans, ends)
+
+
+def _size(text: str) -> int:
+    """Return the number of characters of a text without white space."""
+    return sum(map(len, text.split()))
+
+
+def _characters_of_bytes(target: Tokenizer, ids: Sequence[int]) -> Iterator[int]:
+    """Yield the index of the character that each of some bytes in a row is a part of, without white space."""
+    index = -1
+    for id_ in ids:
+        byte = target.byte_of(id_) or 0
+        continues_character = byte & 0xC0 == 0x80
+        index += not continues_character and not chr(byte).isspace()
+        yield max(0, index)
+
+
+def _words_of(spans: Sequence[Span], ends: Sequence[int]) -> list[range]:
+    """Return the words of tokens by their spans in a text, whose words end at ``ends``, after a 0."""
+
+    def word_at(place: int) -> int:
+        return max(0, min(bisect.bisect(ends, place), len(ends) - 1) - 1)
+
+    return [range(word_at(start), word_at(end - 1) + 1) for start, end in spans]
 
 
 def align(translator: SentenceTranslator, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
@@ -137,11 +207,14 @@ def align(translator: SentenceTranslator, texts: Sequence[str], translations: Se
 
 def needs_alignment(text: Text, translation: str) -> bool:
     """Return whether ``postprocess`` needs the alignment."""
-    has_inner_cuts = any(0 < cut.words < len(text.text.split()) for cut in text.cuts)
+    count = len(split_words(text.text)) if text.cuts else 0
+    has_inner_cuts = any(0 < cut.words < count for cut in text.cuts)
     return bool(translation and (text.capitals or has_inner_cuts)) or UNKNOWN in translation
 
 
-def postprocess(reading: Reading, text: Text, translation: str, alignment: Alignment | None) -> str:
+def postprocess(
+    reading: Reading, text: Text, translation: str, alignment: Alignment | None, language: str = "target"
+) -> str:
     """Return a translation with the case, quotes, tags and pieces of its sentence, and without unknown words.
 
     An unknown word becomes the source word that it attends to (Luong et al. 2015b, without a dictionary).
@@ -152,28 +225,32 @@ def postprocess(reading: Reading, text: Text, translation: str, alignment: Align
         translation: translation of the model input.
         alignment: alignment of the translation with the model input; None for a model without attention, and where
             ``needs_alignment`` is false.
+        language: code of the language of the translation, for its capitals.
     """
     if not (text.cuts or text.capitals or text.is_upper or UNKNOWN in translation):
         return reading.before + translation + reading.after
-    words, source_words = MARK.sub("", translation).split(), text.text.split()
-    if alignment is not None and alignment.weights.shape == (len(words), len(source_words)) and words:
+    words = split_words(MARK.sub("", translation))
+    source_texts = [word.text for word in split_words(text.text)]
+    texts = [word.text for word in words]
+    if alignment is not None and alignment.weights.shape == (len(words), len(source_texts)) and words:
         weights = alignment.weights
-        for index, word in enumerate(words):
+        for index, word in enumerate(texts):
             if UNKNOWN in word:
-                attended = source_words[alignment.source_of(index)]
-                words[index] = word.replace(UNKNOWN, attended.strip(CLOSING))
+                attended = source_texts[alignment.source_of(index)]
+                texts[index] = word.replace(UNKNOWN, attended.strip(CLOSING))
         for source_index in text.capitals:
             for index in alignment.targets_of(source_index):
-                words[index] = words[index].upper()
+                texts[index] = upper(texts[index], language)
         ends = {}
         for count in {cut.words for cut in text.cuts}:
             ends[count] = max(alignment.targets_of(count - 1)) + 1 if count else 0
         after = [ends[cut.words] for cut in text.cuts]
     else:
-        weights = _proportional_weights(len(words), len(source_words))
-        after = [round(cut.words * len(words) / max(1, len(source_words))) for cut in text.cuts]
+        weights = _proportional_weights(len(words), len(source_texts))
+        after = [round(cut.words * len(words) / max(1, len(source_texts))) for cut in text.cuts]
     if text.is_upper:
-        words = [word.upper() for word in words]
+        texts = [upper(word, language) for word in texts]
+    words = [word._replace(text=changed) for word, changed in zip(words, texts, strict=True)]
     return reading.before + weave(words, text.cuts, weights, after) + reading.after
 
 

@@ -14,9 +14,11 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import BEST, Translation
 from nmt.text.glossary import Glossary, Term, TermMatch
-from nmt.text.reading import CLOSING
+from nmt.text.inline import CLOSING
 from nmt.text.rewriting import Alignment, align, babbles
 from nmt.tokenizers.base import EOS
+from nmt.tokenizers.letter_case import capitalize, has_case
+from nmt.tokenizers.scripts import Word, join_words, space_between, split_words
 
 VARIANTS, BEFORE, TOKENS = 8, 2, 6
 """Beam, words and tokens of the search for other words right before a term, such as an article of its gender."""
@@ -146,7 +148,7 @@ class _TermSearch:
         alignments = align(self.translator, [self.texts[index] for index in missing], incomplete)
         spots = list[_Spot]()
         for index, alignment in itertools.zip_longest(missing, alignments):
-            words = len(translations[index].text.split())
+            words = len(split_words(translations[index].text))
             spots += _spots_for(index, missing[index], alignment if failures[index] == 1 else None, words)
         return spots
 
@@ -155,15 +157,15 @@ class _TermSearch:
         if not spots:
             return []
         target, settings = self.translator.target, variant_settings(self.translator.config.decoding)
-        split = {spot.sentence: translations[spot.sentence].text.split() for spot in spots}
+        split = {spot.sentence: split_words(translations[spot.sentence].text) for spot in spots}
         texts = [self.texts[spot.sentence] for spot in spots]
-        prefixes = [target.encode(" ".join(split[spot.sentence][: max(0, spot.begin - BEFORE)])) for spot in spots]
+        prefixes = [target.encode(join_words(split[spot.sentence][: max(0, spot.begin - BEFORE)])) for spot in spots]
         options = BEST._replace(n_best=settings.beam_size)
         variants = self.translator.search(texts, options, prefixes, settings=settings, max_tokens=TOKENS)
         attempts = []
         for number, (spot, candidates) in enumerate(zip(spots, variants, strict=True)):
-            beginnings = [candidate.text.split() for candidate in candidates]
-            for prefix, whole in _prefixes(split[spot.sentence], spot, beginnings):
+            beginnings = [split_words(candidate.text) for candidate in candidates]
+            for prefix, whole in _prefixes(split[spot.sentence], spot, beginnings, self.translator.languages[1]):
                 tokens = max(len(target.encode(prefix)), len(target.encode(whole)))
                 if tokens < self.translator.longest:
                     attempts.append(_Attempt(spot.sentence, number, prefix, whole))
@@ -217,23 +219,36 @@ def _spots_for(sentence: int, terms: list[TermMatch], alignment: Alignment | Non
         yield _Spot(sentence, begin, end, terms[first].term)
 
 
-def _prefixes(words: list[str], spot: _Spot, variants: list[list[str]]) -> Iterator[tuple[str, str]]:
+def _prefixes(
+    words: list[Word], spot: _Spot, variants: list[list[Word]], language: str
+) -> Iterator[tuple[str, str]]:  # fmt: skip
     """Yield prefixes that end with a form of a term, and with each the same prefix with the words after the spot.
 
     Args:
         words: words of the translation.
         spot: place of the term.
         variants: words of other translations up to the spot.
+        language: code of the target language, for a capital at the beginning.
     """
-    replaced = " ".join(words[spot.begin : spot.end])
+    replaced = join_words(words[spot.begin : spot.end])
     mark = replaced[len(replaced.rstrip(CLOSING)) :]
     beginnings = [tuple(variant[: spot.begin]) for variant in [words, *variants] if len(variant) >= spot.begin]
-    for beginning in dict.fromkeys(beginnings):
-        is_lower = bool(beginning) or words[0].islower()
+    starts_with_capital = not words[0].text.islower() and has_case(_first_letter(words))
+    for beginning in dict.fromkeys(map(join_words, beginnings)):
         for form in spot.term.forms:
-            cased = form if is_lower else form[:1].upper() + form[1:]
-            prefix = " ".join([*beginning, cased])
-            yield prefix, " ".join([prefix + mark, *words[spot.end :]])
+            cased = capitalize(form, language) if starts_with_capital and not beginning else form
+            prefix = _joined(beginning, cased)
+            yield prefix, _joined(prefix + mark, join_words(words[spot.end :]))
+
+
+def _first_letter(words: list[Word]) -> str:
+    """Return the first letter of words; empty if there is none."""
+    return next((letter for word in words for letter in word.text if letter.isalpha()), "")
+
+
+def _joined(before: str, after: str) -> str:
+    """Return two parts of a text, with the space that their script has between words."""
+    return before + space_between(before, after) + after if before and after else before + after
 
 
 def _ranked(indices: Sequence[int], ranks: Sequence[Any]) -> dict[int, list[int]]:

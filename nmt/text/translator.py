@@ -24,6 +24,7 @@ from nmt.text.reading import Reader, Reading, Text
 from nmt.text.rewriting import align, babbles, keeps_pieces, needs_alignment, postprocess
 from nmt.text.terms import keep_terms
 from nmt.tokenizers.marks import MARK
+from nmt.tokenizers.scripts import split_words
 
 LONGEST_WORD = 8
 """Most tokens in the translation of a single word."""
@@ -234,7 +235,7 @@ class Translator(SentenceTranslator):
             sentences = [next(processed) for _ in line]
             if len(line) > 1:
                 best = [translations[0] for translations in sentences]
-                results.append([join_translations(best, [reading.separator for reading in line])])
+                results.append([join_translations(best, [reading.separator for reading in line], self.languages)])
             else:
                 results.append([
                     translation._replace(read=None) if translation.read == text else translation
@@ -281,7 +282,7 @@ class Translator(SentenceTranslator):
                 candidates[index] = better[: options.search.n_best]
         for index, (best, *_) in enumerate(candidates):
             text = inputs[index].text
-            if not best.finished and " " not in text and len(best.ids) > LONGEST_WORD:
+            if not best.finished and len(best.ids) > LONGEST_WORD and len(split_words(text)) == 1:
                 candidates[index] = [best._replace(text=text, ids=[], finished=True)]
 
     def _postprocess(self, readings: list[Reading], inputs: list[Text], candidates: Candidates) -> Candidates:
@@ -295,12 +296,13 @@ class Translator(SentenceTranslator):
         sources = [inputs[index].text for index, _ in aligned]
         targets = [candidates[index][rank] for index, rank in aligned]
         alignments = dict(zip(aligned, align(self, sources, targets) if aligned else [], strict=False))
-        results = []
+        results, language = [], self.languages[1]
         for index, (reading, text, translations) in enumerate(zip(readings, inputs, candidates, strict=True)):
             processed = list(translations)
             for rank, translation in enumerate(translations):
                 if not translation.is_skipped:
-                    written = postprocess(reading, text, translation.text, alignments.get((index, rank)))
+                    alignment = alignments.get((index, rank))
+                    written = postprocess(reading, text, translation.text, alignment, language)
                     processed[rank] = translation._replace(text=written, read=text.text)
             results.append(processed)
         return results

@@ -23,6 +23,7 @@ _BLOCKS = (
 _MARK_BLOCKS = ((0x300, 0x1DFF), (0x20D0, 0x20F0), (0x302A, 0x309A), (0xA66F, 0xABED), (0xFB1E, 0xFE2F))
 _PUNCTUATION_BLOCKS = ((0x21, 0x2FF), (0x2010, 0x205E), (0x3001, 0x3030), (0xFE30, 0xFF65), *_BLOCKS)
 _LEADING_VOWELS = "\u0e40-\u0e44\u0ec0-\u0ec4"  # Thai and Lao write them before the consonant that they follow
+_STACKING = "\u1039\u17d2"  # Burmese and Khmer write the next consonant below the last
 _FOLLOWING_VOWELS = "\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3"  # no combining marks for Unicode, but no words either
 _MARKS_OF_ANY_SCRIPT = "\u0300-\u036f\u200c\u200d\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef"
 
@@ -47,7 +48,7 @@ _SPACELESS = re.compile(f"[{_LETTERS}{_KATAKANA}]")
 # Each part is possessive, so that long runs of any character take linear time.
 _WORD = re.compile(
     f"[{_OPENING}]*+"  # opening brackets and quotes belong to the word after them
-    f"(?:[{_LEADING_VOWELS}]?[{_LETTERS}][{_MARKS}]*+"
+    f"(?:[{_LEADING_VOWELS}]?[{_LETTERS}][{_MARKS}]*+(?:(?<=[{_STACKING}])[{_LETTERS}][{_MARKS}]*+)*+"
     f"|[{_KATAKANA}]++[{_MARKS}]*+"
     f"|(?:[^{_LETTERS}{_KATAKANA}{_OPENING}]++|[{_OPENING}]++(?=[^{_LETTERS}{_KATAKANA}{_OPENING}]))++)?+"
     f"[{_CLOSING}]*+"  # closing punctuation belongs to the word before it
@@ -71,16 +72,16 @@ def split_words(text: str) -> list[Word]:
     >>> [word.text for word in split_words("我有(一个) iPhone 15。")]
     ['我', '有', '(一', '个)', 'iPhone', '15。']
     """
-    chunks = text.split()
-    words = [Word(part, "") for chunk in chunks[-1:] for part in _parts(chunk)]
-    before = [Word(part, "") for chunk in chunks[:-1] for part in (*_parts(chunk), "")]
-    spaced: list[Word] = []
-    for word in before:
-        if word.text:
-            spaced.append(word)
-        else:  # the end of a chunk
-            spaced[-1] = spaced[-1]._replace(space=" ")
-    return spaced + words
+    words = list[Word]()
+    if text.isascii() or not _SPACELESS.search(text):
+        words = [Word(chunk, " ") for chunk in text.split()]
+    else:
+        for chunk in text.split():
+            *parts, last = _parts(chunk)
+            words += [*(Word(part, "") for part in parts), Word(last, " ")]
+    if words:
+        words[-1] = Word(words[-1].text, "")
+    return words
 
 
 def join_words(words: Iterable[Word]) -> str:
@@ -94,6 +95,20 @@ def _parts(chunk: str) -> Iterator[str]:
         yield chunk
         return
     yield from (match[0] for match in _WORD.finditer(chunk) if match[0])
+
+
+_TOUCHING = re.compile(
+    f"[{_LETTERS}{_KATAKANA}{_FOLLOWING_VOWELS}{_of_category(_BLOCKS, ('M',))}\u3001-\u303f\uff01-\uff65]"
+)
+
+
+def space_between(before: str, after: str) -> str:
+    """Return the space between two words that come together: none next to a script without spaces, else " ".
+
+    >>> space_between("ein", "Hund"), space_between("我", "iPhone")
+    (' ', '')
+    """
+    return "" if _TOUCHING.match(before[-1:]) or _TOUCHING.match(after[:1]) else " "
 
 
 _NO_SPACE_BETWEEN_SENTENCES = frozenset({"zh", "ja", "yue", "wuu", "lzh"})

@@ -11,16 +11,30 @@ from typing import NamedTuple
 import sentencex
 
 from nmt.tokenizers.marks import CLOSINGS, MARK, PAIRED
+from nmt.tokenizers.scripts import HAN, KANA
 
 LINE_BREAK = re.compile(r"([\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+)")
 SPACE = re.compile(r"\s")
 SPACES = re.compile(r"\s+")
-PUNCTUATION = re.compile(
-    r"[.!?;:,)\]}\xbb\u2013-\u2014\u2019\u201d\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]+\s*"
+CLOSING = (
+    ")]}\xbb\u2019\u201d\u203a\u3009\u300b\u300d\u300f\u3011\u3015\u3017\u3019\u301b\u301e\u301f\ufe42\ufe44\uff09\uff3d"
+    "\uff5d\uff63"
 )
-
-STOPS = frozenset(".!?\u2026\u3002\uff01\uff1f\uff61\u0964\u061f\u06d4\u1362\u104b\u17d4\u0589\u203c\u2047\u2048\u2049")
+"""Brackets and quotes that end something, in all scripts."""
+STOPS = frozenset(
+    ".!?\u2026\u203c\u2047\u2048\u2049"  # Latin, Greek and Cyrillic
+    "\u3002\uff01\uff0e\uff1f\uff61"  # Chinese and Japanese
+    "\u061f\u06d4"  # Arabic
+    "\u0964\u0965\u1c7e\u1c7f\uabeb"  # scripts of India
+    "\u0589\u1362\u1367\u1368\u1803"  # Armenian, Ethiopic, Mongolian
+    "\u0f0e\u104b\u17d4\u17d5"  # Tibetan, Burmese, Khmer
+)
 """Characters that end a sentence. A line with none of them before its last character is a single sentence."""
+_PAUSES = ";:,\u2013\u2014\u060c\u061b\u055d\u0f0d\u104a\u1363\u1364\u1365\u1366\u1802\u3001\uff0c\uff1a\uff1b\uff64"
+PUNCTUATION = re.compile(rf"[{re.escape(''.join(sorted(STOPS)) + CLOSING + _PAUSES)}]+\s*")
+_STOP = re.compile(rf"[\u0f0e\u17d4\u17d5]+[{re.escape(CLOSING)}]*\s*")
+"""The end of a Tibetan or Khmer sentence, which sentencex does not know."""
+_WITHOUT_SPACES = re.compile(f"[{HAN}{KANA}]")
 
 SEVERAL_SHARE = 0.1
 """Share of lines with several sentences from which on the lines of a corpus do not count as single sentences."""
@@ -90,7 +104,8 @@ def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
         text = piece.rstrip()
         space = piece[len(text) :]
         previous, previous_space = sentences[-1] if sentences else ("", "")
-        if sentences and not previous_space and previous[-1:] in ".!?":  # as in www.example.com
+        is_word = previous[-1:] == "." or (previous[-1:] in "!?" and not _WITHOUT_SPACES.match(text))
+        if sentences and not previous_space and is_word:  # as in www.example.com
             sentences[-1] = previous + text, space
         else:
             sentences.append((text, space))
@@ -118,7 +133,7 @@ def are_single(lines: Iterable[str], language: str) -> bool:
 def _pieces(line: str, language: str) -> list[str]:
     """Return the parts of a line, with at most one sentence in each part. Joined they are the line."""
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
-    plain = SPACE.sub(" ", line)
+    plain, language = SPACE.sub(" ", line), language.replace("_", "-").partition("-")[0].lower()
     if is_marked := MARK.search(line):  # tags have no width, and other pieces have the width of a space
         plain = MARK.sub(" ", PAIRED.sub("", plain))
     sentences = _plain_sentences(plain, language)
@@ -158,7 +173,33 @@ def _plain_sentences(line: str, language: str) -> list[str]:
             sentences[0] = line_sentences.pop() + sentences[0]
         line_sentences += sentences
         is_unfinished = is_single
-    return line_sentences
+    return _corrected(line_sentences)
+
+
+def _corrected(sentences: list[str]) -> list[str]:
+    """Return the sentences of sentencex with its mistakes mended.
+
+    Closing quotes and brackets belong to the sentence before them, a number with a wide full stop is not split, and
+    Tibetan and Khmer have stops of their own.
+    """
+    corrected = list[str]()
+    for sentence in sentences:
+        start = 0
+        if corrected and not corrected[-1][-1:].isspace():
+            is_number = corrected[-1].endswith("\uff0e") and sentence[:1].isdigit()
+            start = len(sentence) if is_number else _closings_end(sentence)
+            corrected[-1] += sentence[:start]
+        ends = [match.end() for match in _STOP.finditer(sentence, start)]
+        places = [start, *(end for end in ends if end < len(sentence)), len(sentence)]
+        corrected += [sentence[first:last] for first, last in itertools.pairwise(places) if first < last]
+    return corrected
+
+
+def _closings_end(sentence: str) -> int:
+    """Return the end of the closing quotes and brackets at the beginning of a sentence, with the space behind them."""
+    size = len(sentence) - len(sentence.lstrip(CLOSING))
+    rest = sentence[size:]
+    return size + (len(rest) - len(rest.lstrip()) if size else 0)
 
 
 def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:

@@ -41,6 +41,7 @@ def test_a_fit_to_one_outcome_and_a_few_sentences_is_finite() -> None:
 def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
     assert _right_words("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
     assert _right_words("", "ein") == []
+    assert _right_words("犬が猫を見た。", "猫が犬を見る。") == [True, True, True, True, True, False]
 
 
 @pytest.mark.slow

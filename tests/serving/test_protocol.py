@@ -19,7 +19,7 @@ from fake_service import fake_model
 from running_service import RunningService, fake_service
 
 from nmt.serving.detection import Detector
-from nmt.serving.service import Service, ServiceSettings
+from nmt.serving.service import Service, ServiceSettings, _Document
 
 MOST = 2_000
 
@@ -210,7 +210,7 @@ def test_details(service: RunningService) -> None:
     start, first, marks, last = answer["sentences"]
     assert (start["source"], start["separator"], start["translations"][0]["text"]) == ("", " ", "")
     assert (marks["source"], marks["translations"][0]["text"], marks["attention"]) == ("?!", "?!", None)
-    assert first["separator"] == "\n\n"
+    assert first["separator"] == first["target_separator"] == "\n\n"
     assert [translation["text"] for translation in first["translations"]] == ["de:ONE TWO.", "de:ONE TWO. 2"]
     assert [translation["score"] for translation in first["translations"]] == [0.0, -1.0]
     assert first["translations"][0]["unknown"] == ["One", "two."]
@@ -528,3 +528,12 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
 )  # fmt: skip
 def test_bytes_that_are_no_http_are_refused(service: RunningService, request_: bytes) -> None:
     assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
+
+
+def test_sentences_of_a_text_are_joined_as_the_target_language_does() -> None:
+    models = {target: fake_model("en", target) for target in ("de", "ja")}
+    for target, gap in {"de": " ", "ja": ""}.items():
+        document = _Document(["One. Two.\nThree.  "], models[target], "".join)
+        assert document.render([None] * 3, 0) == f"One.{gap}Two.\nThree.  "
+    document = _Document(["我来。你去。"], fake_model("zh", "en"), "".join)
+    assert document.render([None] * 2, 0) == "我来。 你去。"

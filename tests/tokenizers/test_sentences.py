@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.tokenizers.sentences import Segment, has_fewer_sentences, segment
+from nmt.tokenizers.sentences import Segment, has_fewer_sentences, segment, sentences_of
 
-LANGUAGES = ["en", "de", "ja", "ar", "source", "xx-yy", ""]
+LANGUAGES = ["en", "de", "ja", "ar", "source", "xx-yy", "", "zh-Hans", "th", "my", "km", "hi", "ur", "am"]
 SPACES = " \t\n\r\v\f\x1c\x85\xa0\u1680\u2003\u2028\u2029\u3000"
 TEXTS = st.text(
-    st.one_of(st.sampled_from(SPACES + ".!?,;()\"'“”A1é日😀\u0301\x00"), st.characters(exclude_categories=["Cs"]))
+    st.one_of(
+        st.sampled_from(SPACES + ".!?,;()\"'“”A1é日「」』。！？，．５।។။؟😀\u0301\x00"),
+        st.characters(exclude_categories=["Cs"]),
+    )
 )
 
 
@@ -83,3 +86,49 @@ def test_lost_sentences_are_counted_in_their_languages(
     source: str, translation: str, languages: str, is_fewer: bool
 ) -> None:
     assert has_fewer_sentences(source, translation, *languages.split()) == is_fewer
+
+
+SENTENCES = {
+    "zh": ["我们去公园。", "你好！", "他说：「好。」", "真的？！"], "ja": ["行こう。", "『え？』", "本当！？"],
+    "my": ["သူသွား။", "သူလာ။"], "km": ["ខ្ញុំទៅ។", "គាត់មក។"], "bo": ["བོད་ཡིན༎", "ང་ཡིན༎"], "hi": ["वह सोता है।", "वह दौड़ती है॥"],
+    "ur": ["وہ سوتا ہے۔", "کیوں؟"], "ar": ["هل ينام؟", "لماذا؟"], "am": ["እሱ ይተኛል።", "እሷ ትሮጣለች።"],
+}  # fmt: skip
+
+
+@given(
+    st.sampled_from([*SENTENCES, *LANGUAGES]),
+    st.sampled_from(list(SENTENCES.values())).flatmap(lambda texts: st.lists(st.sampled_from(texts), max_size=9)),
+    st.sampled_from(["", " ", "\u3000"]),
+)
+def test_sentences_of_every_script_are_found_with_every_language_code(
+    language: str, sentences: list[str], gap: str
+) -> None:
+    line = gap.join(sentences)
+    for found in (sentences_of(line, language), segment(line, language, len, 100)):
+        assert [text for text, *_ in found if text] == sentences
+        assert "".join(text + space for text, space, *_ in found) == line
+
+
+@given(TEXTS, st.sampled_from(LANGUAGES))
+def test_sentences_and_separators_are_the_line(line: str, language: str) -> None:
+    line = line.strip()
+    assert "".join(text + space for text, space in sentences_of(line, language)) == line
+
+
+@pytest.mark.parametrize("language", ["zh", "ja", "source", "xx"])
+def test_a_long_text_without_spaces_is_split(language: str) -> None:
+    sentence = "今天我们一起去公园散步，然后再回家做晚饭吃吧。"
+    line = sentence * 4_000
+    assert sentences_of(line, language) == [(sentence, "")] * 4_000
+
+
+def test_stops_within_words_and_numbers_end_no_sentence() -> None:
+    assert sentences_of("第３．５章。次", "ja") == [("第３．５章。", ""), ("次", "")]
+    assert sentences_of("你好!我很好。", "zh") == [("你好!", ""), ("我很好。", "")]
+    assert sentences_of("See www.example.com!now", "en") == [("See www.example.com!now", "")]
+
+
+@pytest.mark.parametrize("mark", "，、；：،؛၊፣」）")
+def test_a_long_sentence_is_cut_behind_the_punctuation_of_its_script(mark: str) -> None:
+    text = "字" * 6 + mark + "字" * 5
+    assert [part.text for part in segment(text, "zh", len, 9)] == ["字" * 6 + mark, "字" * 5]

@@ -104,7 +104,7 @@ def translate(
                       "--sample": sample, "--prefix": prefix}  # fmt: skip
         document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
-            terms = read_glossary(glossary, translator.target) if glossary else None
+            terms = read_glossary(glossary, translator.target, translator.languages) if glossary else None
             options = TextOptions(glossary=terms)
             _write_document(document, str(input_), written, translator, options, skip_too_long)
         return
@@ -116,7 +116,7 @@ def translate(
     is_confident = as_json and translator.is_calibrated
     if is_confident and translator.calibration.weights is None:
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
-    terms = read_glossary(glossary, translator.target) if glossary else None
+    terms = read_glossary(glossary, translator.target, translator.languages) if glossary else None
     search = SearchOptions(sample, n_best or 1, scored=as_json or n_best is not None)
     is_split = translator.config.decoding.ordinary_text == "sentences"
     notes = _Notes(translator.languages, is_split=is_split, is_whole=not (is_split or sample or prefix or n_best))

@@ -233,9 +233,9 @@ function setCurrent(number) {
   renderAlternatives();
 }
 
-/** Return the whole translation, with the white space of the source between sentences. */
+/** Return the whole translation, with the white space of the target language between sentences. */
 function translation() {
-  return sentences.map((sentence) => chosenText(sentence) + (sentence.separator ?? "")).join("");
+  return sentences.map((sentence) => chosenText(sentence) + (sentence.target_separator ?? sentence.separator ?? "")).join("");
 }
 
 // --- languages --------------------------------------------------------------------------------------------------------

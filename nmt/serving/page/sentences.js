@@ -83,7 +83,7 @@ export class Words {
       showDoubts(sentence, text);
       if (sentence.translations[sentence.chosen]?.check) element.append(checkMark(sentence.translations[sentence.chosen]));
       if (sentence.translations[sentence.chosen]?.finished === false) element.append(cutMark());
-      return [element, sentence.separator ?? ""];
+      return [element, sentence.target_separator ?? sentence.separator ?? ""];
     });
     this.target.replaceChildren(...parts);
     this.stopAt(this.target.querySelectorAll(".sentence")[current]?.querySelector(".word"));
