@@ -135,13 +135,17 @@ class Reader:
 
     def _with_known_characters(self, sentence: str) -> str:
         """Return a sentence with the usual forms of characters such as ﬁ and ｱ that the model does not know."""
-        if self._characters.issuperset(sentence):
+        unknown = {
+            character for character in set(sentence).difference(self._characters)
+            if _usual_form(character) and not self._knows(character)
+        }  # fmt: skip
+        if not unknown:
             return sentence
         parts, place = list[str](), 0
         while place < len(sentence):
             part = sentence[place]
             end = place + 1
-            if part not in self._characters and not self._knows(part):
+            if part in unknown:
                 is_voiced = sentence[end : end + 1] in ("ﾞ", "ﾟ")
                 usual = _usual_form(sentence[place : end + is_voiced])
                 if usual and all(map(self._knows, usual)):
@@ -156,8 +160,9 @@ class Reader:
         if self._characters.issuperset(sentence):
             return []
         spans: list[Span] = []
+        unknown_characters = {character for character in set(sentence) if not self._knows(character)}
         for chunk in re.finditer(r"\S+", sentence):
-            unknown = [index for index in range(*chunk.span()) if not self._knows(sentence[index])]
+            unknown = [index for index in range(*chunk.span()) if sentence[index] in unknown_characters]
             spans += self._foreign_words(sentence, chunk.span(), unknown)
             categories = {index: unicodedata.category(sentence[index]) for index in unknown}
             for index, category in categories.items():
