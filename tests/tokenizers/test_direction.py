@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.data.languages import NAMES, language_code
+from nmt.config.languages import NAMES, standard_code
 from nmt.tokenizers.scripts import direction
 
 RIGHT_TO_LEFT = {"ar", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"}
@@ -24,4 +24,4 @@ def test_every_known_language_has_a_direction() -> None:
 )  # fmt: skip
 def test_codes_with_scripts_and_regions(code: str, expected: str) -> None:
     assert direction(code) == expected
-    assert direction(language_code(code) or code) == expected
+    assert direction(standard_code(code) or code) == expected
