@@ -1,11 +1,12 @@
-"""Language codes and English names, and detection of a corpus's languages from file names, columns or a TMX file."""
+"""Language codes and English names, and detection of a corpus's languages from file names, columns or a memory."""
 
 import re
 from collections.abc import Mapping
 
 from nmt.config.data import LANGUAGE, DataConfig
 from nmt.data.manifest import SIDES, Side
-from nmt.data.sources.formats import PICKLES, tmx_languages
+from nmt.data.sources.formats import PICKLES
+from nmt.data.sources.memories import is_memory, memory_languages
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import NmtError
 from nmt.message import Argument
@@ -116,7 +117,7 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
         fallback: settings whose languages are used if the files show none.
 
     Raises:
-        DataError: for a TMX file that cannot be read.
+        DataError: for a translation memory that cannot be read.
     """
     configured = (config.source_language, config.target_language)
     if "auto" not in configured:
@@ -138,10 +139,10 @@ def _same_language(first: str | None, second: str | None) -> bool:
 
 
 def _codes_of_file(file: TextFile, config: DataConfig) -> Codes:
-    """Return the codes in a TMX file, in the names of columns, or in the name of a file of pairs."""
+    """Return the codes in a memory or catalogue, in the names of columns, or in the name of a file of pairs."""
     columns = (config.source_column, config.target_column)
-    if file.suffix == ".tmx":  # TMX states its languages, so unknown codes are accepted
-        stated = tmx_languages(file, config) or ("", "")
+    if is_memory(file):  # it states its languages, so unknown codes are accepted
+        stated = memory_languages(file, config) or ("", "")
         first, second = (language_code(code) or (code if re.fullmatch(LANGUAGE, code) else None) for code in stated)
         return first, second
     source, target = _pair_in_name(file.own_name)

@@ -206,12 +206,24 @@ $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="fr"><seg>un</seg></t
 $ (echo '<tmx>'; cat unit other; echo '</tmx>') > pairs.tmx
 $ nmt prepare pairs.tmx  => pairs.tmx, unit 2 has segments in en, fr
 $ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv></tu></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => pairs.tmx has segments in en in its first unit
+$ nmt prepare pairs.tmx  => pairs.tmx has segments in en, and no unit has two languages
+$ sed 's/seg>one/seg>black \& white/' unit > pairs.tmx
+$ nmt prepare pairs.tmx  => pairs.tmx, line 1, character 33 is not well-formed XML
+$ sed 's/<.tu>//' unit > pairs.tmx; sed 's/<tu>//' other >> pairs.tmx
+$ nmt prepare pairs.tmx  => pairs.tmx has segments in de, en, fr in one unit
 $ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => they could grow without bound or read other files
-& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
+& nmt.data.sources.xml_reader.XmlReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a TMX unit
+$ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a unit
+# Catalogues
+$ printf 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-7"\n' > pairs.po
+$ nmt prepare pairs.po  => pairs.po is in the charset 'UTF-7', which nmt does not read
+& nmt.data.sources.catalogue.MAX_ENTRY = 20
+$ printf 'msgid "one two three four five six"\nmsgstr ""\n' > pairs.po
+$ nmt prepare pairs.po  => pairs.po, line 1: the entry is longer than 20 characters
+$ echo one > a.txt; tar -cf pairs.tar a.txt
+$ nmt prepare pairs.tar  => pairs.tar holds a.txt. nmt reads an archive as a whole if
 # Archives
 $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip  => two.zip holds a.txt, b.txt
