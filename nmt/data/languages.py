@@ -82,6 +82,16 @@ def language_code(text: str) -> str | None:
     return "-".join(filter(None, [_CODES[language.lower()], script and script.title(), region and region.upper()]))
 
 
+def three_letter_code(code: str) -> str:
+    """Return the ISO 639-3 code of a language, without script and region.
+
+    >>> three_letter_code("de"), three_letter_code("ast")
+    ('deu', 'ast')
+    """
+    base = code.partition("-")[0]
+    return next((long for long, short in _CODES.items() if short == base and len(long) == 3), base)
+
+
 def language_name(code: str) -> str:
     """Return the English name of a language, with the region or script in its code."""
     base, _, rest = code.replace("_", "-").partition("-")
