@@ -43,7 +43,7 @@ class XmlReader:
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._text
+        self._parser.CharacterDataHandler = self.add_text
         self._parser.StartDoctypeDeclHandler = self._doctype
         self._parser.SkippedEntityHandler = self._refuse_declaration
         self._segment: list[str] | None = None
@@ -108,9 +108,10 @@ class XmlReader:
         self._depth += 1
         if self._depth > self.MAX_DEPTH:
             raise self._refusal(
-                f" nests more than {self.MAX_DEPTH} elements. A file of {self.FORMAT} nests about six. Export it again."
+                f" nests more than {self.MAX_DEPTH} elements. {self.FORMAT} files nest about six. Export it again."
             )
-        element = element.rpartition(":")[2]
+        if ":" in element:
+            element = element.rpartition(":")[2]
         if element in self.PLACEHOLDERS and not self._codes:
             self._after_placeholder = True
         if element in self.CODES:
@@ -119,13 +120,11 @@ class XmlReader:
 
     def _end(self, element: str) -> None:
         self._depth -= 1
-        element = element.rpartition(":")[2]
+        if ":" in element:
+            element = element.rpartition(":")[2]
         if element in self.CODES:
             self._codes -= 1
         self.end(element)
-
-    def _text(self, text: str) -> None:
-        self.add_text(text)
 
     def _doctype(self, name: str, system: str | None, public: str | None, declares: int) -> None:
         if declares:
@@ -133,7 +132,7 @@ class XmlReader:
 
     def _refuse_declaration(self, name: str, *_: object) -> None:
         raise self._refusal(
-            f" has {name[:60]!r}. A file of {self.FORMAT} must not declare entities or attributes: they could grow "
+            f" has {name[:60]!r}. {self.FORMAT} files must not declare entities or attributes: they could grow "
             "without bound or read other files. Remove the declaration, and write the text itself."
         )
 
@@ -168,13 +167,13 @@ class XmlReader:
             self._parse(content, is_last, contains_ascii)
             if len(self._parser.intern) > self.MAX_NAMES:
                 raise self._refusal(
-                    f": the file has more than {self.MAX_NAMES:,} distinct tags and attributes. A file of "
-                    f"{self.FORMAT} has about fifty. Export it again."
+                    f": the file has more than {self.MAX_NAMES:,} distinct tags and attributes. "
+                    f"{self.FORMAT} files have about fifty. Export it again."
                 )
             if received - self._parser.CurrentByteIndex > self.MAX_UNIT + 2**17:
                 raise self._refusal(
-                    f" begins a tag or comment longer than {self.MAX_UNIT:,} bytes, the limit in a file of "
-                    f"{self.FORMAT}. Remove it."
+                    f" begins a tag or comment longer than {self.MAX_UNIT:,} bytes, the limit in "
+                    f"{self.FORMAT} files. Remove it."
                 )
             yield from self.units
             self.units.clear()
@@ -202,7 +201,7 @@ class XmlReader:
             ) from None
         except (LookupError, ValueError) as error:  # from Python, for encodings that expat does not know
             raise DataError(
-                f"{self.name} has an encoding that nmt does not read: {error}. A file of {self.FORMAT} is in UTF-8, "
+                f"{self.name} has an encoding that nmt does not read: {error}. {self.FORMAT} files are in UTF-8, "
                 "UTF-16 or a single-byte encoding. Export it again."
             ) from None
 

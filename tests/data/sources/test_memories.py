@@ -474,3 +474,37 @@ def test_text_without_codes_stays_as_it_is(text: str, placeholder: bool) -> None
     content = tmx(tuv("en", escape(clean) + ("<ph/>" if placeholder else "")) + tuv("de", "x")).encode()
     (unit,) = reader.read(io.BytesIO(content))
     assert unit.segments[0] == ("en", clean)
+
+
+KINDS = {
+    "a.tmx": tmx(
+        *(tuv("en", f"Go {n}!") + tuv("de", f"Geh {n}!") + tuv("de", f"Los {n}!") for n in range(20)),
+        tuv("en", "only"), tuv("en", "Go &#x1F;up") + tuv("de", "Geh"), tuv("en", "Go 1!") + tuv("de", "Geh 1!"),
+    ),
+    "a.xlf": xliff_1(
+        *(f"<trans-unit><source>Go {n}!</source><target>Geh {n}!</target></trans-unit>" for n in range(20)),
+        "<trans-unit><source>Run</source></trans-unit>",
+        '<trans-unit><source>Run</source><target state="needs-adaptation">Lauf</target></trans-unit>',
+    ),
+    "a.po": po(
+        *(f'msgid "Go {n}!"\nmsgstr "Geh {n}!"' for n in range(20)),
+        'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""', '#, fuzzy\nmsgid "c"\nmsgstr "d"', "#: e\nnothing",
+    ),
+}  # fmt: skip
+DROPPED = {
+    "a.tmx": {"no such language": 1, "control characters": 1, "duplicates": 1},
+    "a.xlf": {"untranslated": 1, "not reviewed": 1},
+    "a.po": {"untranslated": 1, "fuzzy": 1, "broken entry": 1},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_pairs_read_are_those_kept_and_those_dropped_by_reason(
+    corpus: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = DataConfig(drop_unreadable=name == "a.tmx", drop_duplicates=True)
+    manifest = prepare(corpus(name, KINDS[name]), config, "a").manifest
+    assert manifest.dropped == DROPPED[name]
+    kept = sum(split.pairs for split in manifest.splits.values())
+    assert manifest.read == kept + sum(manifest.dropped.values()) == len(items(tmp_path / name))
