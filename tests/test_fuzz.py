@@ -182,7 +182,7 @@ def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
         items = [item for _, item in read_pairs([find_text_file(name, [])], config)]
         for item in items:
             if isinstance(item, Unreadable):
-                if item.place:  # it is dropped and counted
+                if item.is_dropped:
                     continue
                 raise DataError(item.message)
             assert "".join(item).encode() is not None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from nmt.config.data import LANGUAGE, DataConfig
 from nmt.data.manifest import SIDES, Side
 from nmt.data.sources.formats import PICKLES
-from nmt.data.sources.memories import is_memory, memory_languages
+from nmt.data.sources.memories.reading import is_memory, memory_languages
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import NmtError
 from nmt.message import Argument

@@ -214,13 +214,13 @@ $ printf '<tuv lang="fr"><seg>un</seg></tuv></tu></tmx>' >> pairs.tmx
 $ nmt prepare pairs.tmx  => pairs.tmx has segments in de, en, fr in one unit
 $ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => they could grow without bound or read other files
-& nmt.data.sources.xml_reader.XmlReader.MAX_UNIT = 20
+& nmt.data.sources.memories.xml_reader.XmlReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a unit
 # Catalogues
 $ printf 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-7"\n' > pairs.po
 $ nmt prepare pairs.po  => pairs.po is in the charset 'UTF-7', which nmt does not read
-& nmt.data.sources.catalogue.MAX_ENTRY = 20
+& nmt.data.sources.memories.catalogue.MAX_ENTRY = 20
 $ printf 'msgid "one two three four five six"\nmsgstr ""\n' > pairs.po
 $ nmt prepare pairs.po  => pairs.po, line 1: the entry is longer than 20 characters
 $ echo one > a.txt; tar -cf pairs.tar a.txt

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.memories import is_memory, read_memory, unit_name
+from nmt.data.sources.memories.reading import is_memory, read_memory, unit_name
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines, open_bytes
 from nmt.errors import DataError, counted

@@ -80,9 +80,10 @@ class Unreadable(NamedTuple):
     """Kind of the problem, by which the data report counts it."""
     message: str
     """Place, problem, rule and remedy in words, without the final full stop: an error adds a further remedy."""
-    place: str = ""
-    """Place and text of a part that many files of the format have, such as an untranslated entry of a catalogue. Such
-    parts are dropped and counted without a setting. "" for other parts."""
+    text: str = ""
+    """Text that the data report shows beside the place."""
+    is_dropped: bool = False
+    """Whether it is dropped and counted even if unreadable lines are refused."""
 
 
 def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data.prepare import prepare
-from nmt.data.sources import catalogue, memories, text_file
+from nmt.data.sources import text_file
 from nmt.data.sources.formats import Pair, read_pairs, unit_of
-from nmt.data.sources.memories import memory_languages
+from nmt.data.sources.memories import catalogue, reading
+from nmt.data.sources.memories.reading import memory_languages
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file
 from nmt.errors import DataError
 
@@ -38,9 +39,12 @@ def corpus(tmp_path: Path) -> Writer:
     return write
 
 
+def numbered(path: Path, **config: object) -> list[tuple[int, Pair | Unreadable]]:
+    return list(read_pairs([find_text_file(str(path), [])], DataConfig.model_validate(config)))
+
+
 def items(path: Path, **config: object) -> list[Pair | Unreadable]:
-    file = find_text_file(str(path), [])
-    return [item for _, item in read_pairs([file], DataConfig.model_validate(config))]
+    return [item for _, item in numbered(path, **config)]
 
 
 def pairs(path: Path, **config: object) -> list[Pair]:
@@ -101,8 +105,7 @@ def test_further_translations_are_pairs_of_their_own(corpus: Writer) -> None:
     path = corpus("a.tmx", tmx(*units))
     expected = [("go", "geh"), ("go", "los"), ("stop", "halt"), ("halt!", "halt"), ("a", "x"), ("a", "y"), ("b", "x")]
     assert pairs(path) == [*expected, ("colour", "Farbe"), ("color", "Farbe")]
-    numbers = [number for number, _ in read_pairs([TextFile(path)], DataConfig())]
-    assert numbers == [1, 1, 2, 2, 3, 3, 3, 4, 4]
+    assert [number for number, _ in numbered(path)] == [1, 1, 2, 2, 3, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize("invalid", [b"&#x1F;", b"&#31;", b"\x1f", b"\x00", b"&#xD800;", b"&#x0000;", b"&#1114112;"])
@@ -219,10 +222,11 @@ def test_translated_segments_of_xliff_2_are_pairs(corpus: Writer) -> None:
     assert pairs(path, source_column="de", target_column="en")[1] == ("Halt", "Stop")
 
 
-def test_the_report_shows_the_line_of_an_unfinished_unit(corpus: Writer) -> None:
+def test_an_unfinished_unit_is_shown_with_its_line(corpus: Writer) -> None:
     path = corpus("a.xlf", xliff_1("\n<trans-unit><source>Run</source></trans-unit>"))
     (item,) = items(path)
-    assert isinstance(item, Unreadable) and item.place == "a.xlf, line 2: 'Run'"
+    assert isinstance(item, Unreadable) and item.is_dropped and item.text == "Run"
+    assert item.message == f"{path}, line 2 is untranslated: 'Run'"
 
 
 HOSTILE = {
@@ -267,11 +271,11 @@ def test_translated_entries_of_a_catalogue_are_pairs(corpus: Writer) -> None:
     assert pairs(path) == [("Go\nup", 'Geh "hoch"\tAB'), ("Tight", "Eng"), ("On", "An")]
     assert reasons(path) == {"fuzzy": 1, "untranslated": 1, "obsolete": 1}
     assert memory_languages(TextFile(path), DataConfig()) == ("msgid", "de")
-    assert unit_of([TextFile(path)]) == "entry"
+    assert unit_of([TextFile(path)]) == "line"
     assert pairs(path, source_column="en", target_column="de") == pairs(path)
     assert pairs(path, source_column="de", target_column="msgid")[1] == ("Eng", "Tight")
-    places = [item.place for item in items(path) if isinstance(item, Unreadable)]
-    assert places == ["a.po, line 15: 'Stop'", "a.po, line 18: 'Run'", "a.po, line 21: 'Old'"]
+    found = [(number, item.text) for number, item in numbered(path) if isinstance(item, Unreadable)]
+    assert found == [(15, "Stop"), (18, "Run"), (21, "Old")]
 
 
 @pytest.mark.parametrize(
@@ -323,10 +327,9 @@ def test_a_line_in_another_charset_costs_its_entry(corpus: Writer) -> None:
 @pytest.mark.parametrize("line", ['msgstr * (asterisk)"', "garbage", 'msgstr "open', "<<<<<<< HEAD", 'msgid "twice"'])
 def test_a_broken_line_costs_its_entry(corpus: Writer, line: str) -> None:
     path = corpus("a.po", po('msgid "go"\nmsgstr "geh"', f'#: x\nmsgid "bad"\n{line}', '#: y\nmsgid "a"\nmsgstr "b"'))
-    counted = pairs(path), reasons(path)
-    assert counted[0][0] == ("go", "geh") and counted[1]["broken entry"] == 1
-    (place,) = {item.place for item in items(path) if isinstance(item, Unreadable) and item.reason == "broken entry"}
-    assert place.startswith("a.po, line ")
+    assert pairs(path) == [("go", "geh"), ("a", "b")]
+    texts = [item.text for item in items(path) if isinstance(item, Unreadable) and item.reason == "broken entry"]
+    assert texts[0] == line and len(texts) == 1 + line.startswith("msgid")
 
 
 def test_giant_lines_and_entries_of_a_catalogue_are_refused(corpus: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -428,7 +431,7 @@ def test_an_archive_that_unpacks_to_implausibly_much_is_refused(
     corpus: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_file, "FREE_EXPANSION", 2**18)
-    monkeypatch.setattr(memories, "FREE_EXPANSION", 2**18)
+    monkeypatch.setattr(reading, "FREE_EXPANSION", 2**18)
     bomb = po(*['msgid "a"\nmsgstr "b"'] * 30_000)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for n in range(4):
@@ -469,7 +472,7 @@ def test_no_unit_of_a_tmx_is_lost(tmp_path: Path, units: list[str]) -> None:
 @THOROUGH
 @given(text=st.text(max_size=40), placeholder=st.booleans())
 def test_text_without_codes_stays_as_it_is(text: str, placeholder: bool) -> None:
-    reader = memories.TmxReader("a")
+    reader = reading.TmxReader("a")
     clean = "".join(character for character in text if character.isprintable()).strip()
     content = tmx(tuv("en", escape(clean) + ("<ph/>" if placeholder else "")) + tuv("de", "x")).encode()
     (unit,) = reader.read(io.BytesIO(content))

@@ -21,6 +21,8 @@ class Unit(NamedTuple):
     """(Language code in lower case, text) of each segment. A language may occur several times."""
     fault: Unreadable | None = None
     """Why the unit holds no pair."""
+    line: int = 0
+    """Number of its line in a catalogue; 0 in XML, where units are counted."""
 
 
 def without_pair(reason: str, name: str, line: int, text: str) -> Unit:
@@ -32,8 +34,8 @@ def without_pair(reason: str, name: str, line: int, text: str) -> Unit:
         line: number of its line.
         text: text of the unit.
     """
-    place = f"{name}, line {line}: {text[:60]!r}"
-    return Unit([], Unreadable(reason, f"{place} is {reason}", place))
+    message = f"{name}, line {line} is {reason}: {text[:60]!r}"
+    return Unit([], Unreadable(reason, message, text, is_dropped=True), line)
 
 
 class ReadUnit(NamedTuple):

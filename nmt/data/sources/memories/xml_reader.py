@@ -5,7 +5,7 @@ import pyexpat
 import re
 from collections.abc import Iterator
 
-from nmt.data.sources.units import Unit
+from nmt.data.sources.memories.units import Unit
 from nmt.errors import DataError
 from nmt.tokenizers.scripts import continues_word
 

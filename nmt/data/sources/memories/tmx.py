@@ -1,7 +1,7 @@
 """Reader of TMX files, Translation Memory eXchange (https://www.gala-global.org/tmx-14b)."""
 
-from nmt.data.sources.units import Unit, language_key
-from nmt.data.sources.xml_reader import XmlReader
+from nmt.data.sources.memories.units import Unit, language_key
+from nmt.data.sources.memories.xml_reader import XmlReader
 
 _ANY = "*all*"
 """Source language of a memory in which any language may be the source."""

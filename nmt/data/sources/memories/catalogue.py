@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import webencodings
 
+from nmt.data.sources.memories.units import SOURCE_TEXT, UNNAMED, Unit, language_key, without_pair
 from nmt.data.sources.text_file import MAX_LINE
-from nmt.data.sources.units import SOURCE_TEXT, UNNAMED, Unit, language_key, without_pair
 from nmt.errors import DataError
 
 MAX_ENTRY = 2**20
@@ -41,8 +41,8 @@ class _Entry:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a translation was read, so that the next comment or msgid begins another entry."""
-        return any(name.startswith("msgstr") for name in self.texts)
+        """Whether a translation or a broken line was read, so that the next comment or msgid begins another entry."""
+        return self.broken_line is not None or any(name.startswith("msgstr") for name in self.texts)
 
     def text(self, name: str) -> str:
         """Return the text of a field without escapes; "" without the field."""
@@ -97,6 +97,8 @@ class CatalogueReader:
                 if part is None:
                     entry.broken_line = number, text[:60]
                     break
+                if part[2] in {"msgid", "msgctxt"} and part[2] in entry.texts and not entry.is_complete:
+                    entry.broken_line = number, text[:60]  # there is no translation before it
                 if part[2] in {"msgid", "msgctxt"} and entry.is_complete:
                     yield from self._units(entry)
                     entry = _Entry()
@@ -163,7 +165,8 @@ class CatalogueReader:
             elif entry.is_fuzzy:
                 yield without_pair("fuzzy", self.name, entry.line, source_text)
             else:
-                yield Unit([(self.source_language, source_text), (self._target_language, target_text)])
+                segments = [(self.source_language, source_text), (self._target_language, target_text)]
+                yield Unit(segments, line=entry.line)
 
     def _read_header(self, header: str) -> None:
         """Take the languages, the charset and the plural forms of the header.

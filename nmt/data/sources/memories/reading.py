@@ -1,4 +1,4 @@
-"""Translation memories and catalogues as corpora: TMX, XLIFF and gettext catalogues, and archives of many of them."""
+"""Reader of translation memories and catalogues as corpora, and of archives of many of them."""
 
 import io
 import re
@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.catalogue import CatalogueReader
+from nmt.data.sources.memories.catalogue import CatalogueReader
+from nmt.data.sources.memories.tmx import TmxReader
+from nmt.data.sources.memories.units import Languages, ReadUnit, choose_languages
+from nmt.data.sources.memories.xliff import XliffReader
 from nmt.data.sources.text_file import (
     FREE_EXPANSION,
     MAX_EXPANSION,
@@ -19,9 +22,6 @@ from nmt.data.sources.text_file import (
     open_bytes,
     reading,
 )
-from nmt.data.sources.tmx import TmxReader
-from nmt.data.sources.units import Languages, ReadUnit, choose_languages
-from nmt.data.sources.xliff import XliffReader
 from nmt.errors import DataError, printable
 
 READERS: dict[str, type[TmxReader] | type[XliffReader] | type[CatalogueReader]] = {
@@ -42,8 +42,10 @@ def is_memory(file: TextFile) -> bool:
 
 
 def unit_name(file: TextFile) -> str:
-    """Return what ``read_memory`` numbers: "entry" in catalogues and archives, "unit" in other files."""
-    return "entry" if file.suffix == ".po" or _is_archive(file) else "unit"
+    """Return what ``read_memory`` numbers: "line" of a catalogue, "entry" of an archive, or "unit" of other files."""
+    if _is_archive(file):
+        return "entry"
+    return "line" if file.suffix == ".po" else "unit"
 
 
 def read_memory(file: TextFile, config: DataConfig) -> Iterator[tuple[int, tuple[str, str] | Unreadable]]:
@@ -53,32 +55,32 @@ def read_memory(file: TextFile, config: DataConfig) -> Iterator[tuple[int, tuple
         DataError: if the file breaks its format, or its languages must be named.
     """
     languages = choose_languages(str(file), _units(file), config)
-    for number, read in enumerate(_units(file), start=1):
+    kind = unit_name(file)
+    for count, read in enumerate(_units(file), start=1):
+        number = read.unit.line if kind == "line" else count
         pairs = languages.pairs(read.unit) if languages else []
         for pair in pairs:
             yield number, pair
         fault = read.unit.fault
-        if fault:
-            yield number, fault._replace(place=_without_folder(file, fault.place))
-        elif not pairs:
-            yield number, _without_language(file, number, read, languages)
+        if fault is None and not pairs:
+            fault = _without_language(read, f"{kind} {number}", languages, is_dropped=kind != "unit")
+        if fault is not None and kind == "entry":  # its number alone leads to no line
+            member = read.file.removeprefix(f"{file}/")
+            fault = fault._replace(text=f"{member}, line {read.unit.line}: {fault.text}")
+        if fault is not None:
+            yield number, fault
 
 
-def _without_folder(file: TextFile, place: str) -> str:
-    return printable(place.removeprefix(f"{file.path.parent}/"))
-
-
-def _without_language(file: TextFile, number: int, read: ReadUnit, languages: Languages | None) -> Unreadable:
+def _without_language(read: ReadUnit, place: str, languages: Languages | None, *, is_dropped: bool) -> Unreadable:
     """Return the refusal of a unit in other languages. Catalogues of other languages are left out without a refusal."""
     codes = first_names(sorted({language for language, _ in read.unit.segments})) or "no language"
     needed = f"in {languages.source!r:.60} and in {languages.target!r:.60}" if languages else "in each of two languages"
-    is_usual = unit_name(file) == "entry"
     return Unreadable(
-        "other language" if is_usual else "no such language",
-        f"{file}, {unit_name(file)} {number} has segments in {codes}. Each unit needs a segment {needed}. Name two "
-        "other languages in data.source_column and data.target_column",
-        _without_folder(file, f"{read.file}, entry {number}, in {codes}") if is_usual else "",
-    )
+        "other language" if is_dropped else "no such language",
+        f"{read.file}, {place} has segments in {codes}. Each unit needs a segment {needed}. Name two other languages "
+        "in data.source_column and data.target_column",
+        codes, is_dropped=is_dropped,
+    )  # fmt: skip
 
 
 def memory_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | None:

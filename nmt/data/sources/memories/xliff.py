@@ -1,7 +1,7 @@
 """Reader of XLIFF 1.2 and 2.x, files of translators (https://docs.oasis-open.org/xliff)."""
 
-from nmt.data.sources.units import Unit, language_key, without_pair
-from nmt.data.sources.xml_reader import XmlReader
+from nmt.data.sources.memories.units import Unit, language_key, without_pair
+from nmt.data.sources.memories.xml_reader import XmlReader
 
 # Elements that are no part of the translation: notes, proposals with sources and targets of their own, original code.
 _SKIPPED = frozenset({
