@@ -91,7 +91,7 @@ def prepare(
         set: keys of the configuration to override.
         languages: codes of source and target, such as "en-de", "en,pt-BR" or ("en", "de"). They are short for the keys
             data.source_language and data.target_language. Default: the languages of the configuration, else of the
-            file names or the TMX file.
+            file names or the translation memory.
         filters: names of filters to use in addition to ``data.filters``, with their default thresholds, such as
             "numbers,copies" or ["numbers", "copies"]; "all" for all.
         tokenizer_of: name of a run whose tokenizers the dataset uses. Default: new tokenizers are fitted.

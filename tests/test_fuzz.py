@@ -24,6 +24,7 @@ import resource
 import signal
 import struct
 import sys
+import tarfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -181,6 +182,8 @@ def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
         items = [item for _, item in read_pairs([find_text_file(name, [])], config)]
         for item in items:
             if isinstance(item, Unreadable):
+                if item.is_dropped:
+                    continue
                 raise DataError(item.message)
             assert "".join(item).encode() is not None
 
@@ -255,6 +258,59 @@ XML_TOKENS = [
     *(b'encoding="UTF-7"', b'encoding="utf-32"', b'encoding="rot13"', b'encoding="idna"', b'encoding="cp037"'),
     *(b'encoding="x"', b' xml:lang=""'),
 ]
+
+
+def xliff() -> list[bytes]:
+    unit = '<trans-unit id="1"><source>Go <x id="1"/>up</source><target state="final">Geh &#228;</target></trans-unit>'
+    segment = (
+        '<segment state="translated"><source>Go <ph id="1"/>up</source><target>Geh <cp hex="1f"/></target></segment>'
+    )
+    return [
+        f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{unit * 3}</body></file></xliff>'
+        .encode(),
+        f'<xliff version="2.0" srcLang="en" trgLang="de"><file><unit>{segment * 3}</unit></file></xliff>'.encode(),
+    ]  # fmt: skip
+
+
+def catalogue() -> list[bytes]:
+    header = (
+        'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset={}\\n"\n'
+        '"Plural-Forms: plural=n;\\n"\n'
+    )
+    entries = (
+        '#, fuzzy\nmsgid "Go"\nmsgstr "Geh"\n\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgctxt "c"\nmsgid "é\\n"\n"b"\n'
+        'msgid_plural "c"\nmsgstr[0] "d"\nmsgstr[1] "\\x41"\n'
+    )
+    return [(header.format(charset) + entries).encode(charset) for charset in ("utf-8", "latin-1", "gbk")]
+
+
+PO_TOKENS = [
+    *(
+        b'msgid "a"',
+        b'msgstr "b"',
+        b"msgid_plural",
+        b"msgstr[9999]",
+        b"msgstr[",
+        b'"' * 500,
+        b"\\" * 500,
+        b"#~ ",
+        b"#, fuzzy",
+    ),
+    *(b"charset=UTF-16", b"charset=utf-7", b"charset=iso-2022-jp", b"plural=n/0;", b"plural=" + b"(" * 900, b"9" * 900),
+]
+
+
+def tarred() -> list[bytes]:
+    made = []
+    for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w", format=kind) as archive:
+            for name, content in ((f"{'a' * 200}.po", catalogue()[0]), ("b.xlf", xliff()[0]), ("README", b"x")):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+        made.append(file.getvalue())
+    return made
 
 
 def gzipped() -> list[bytes]:
@@ -450,6 +506,9 @@ READERS = {
     "tsv": Reader("corpus.tsv", tsv, read_corpus("corpus.tsv", *COLUMNS), ANY_TEXT),
     "json_lines": Reader("corpus.jsonl", json_lines, read_corpus("corpus.jsonl", *COLUMNS), ANY_TEXT + JSON + DEEP),
     "tmx": Reader("corpus.tmx", tmx, read_corpus("corpus.tmx", *COLUMNS), ANY_TEXT + XML_TOKENS),
+    "xliff": Reader("corpus.xlf", xliff, read_corpus("corpus.xlf", *COLUMNS), ANY_TEXT + XML_TOKENS),
+    "catalogue": Reader("corpus.po", catalogue, read_corpus("corpus.po", *COLUMNS), ANY_TEXT + PO_TOKENS),
+    "tar": Reader("corpus.tar", tarred, read_corpus("corpus.tar", *COLUMNS), ANY_TEXT + PO_TOKENS),
     "gzip": Reader("corpus.tsv.gz", gzipped, read_corpus("corpus.tsv.gz", DataConfig()), ANY_TEXT),
     "zip": Reader("corpus.zip", zipped, read_corpus("corpus.zip", DataConfig()), ZIP_TOKENS),
     "yaml": Reader("own.yaml", yaml_files, lambda: load_config(Path("own.yaml")).to_yaml(), ANY_TEXT + YAML_TOKENS),

@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -126,6 +127,10 @@ def write_corpora(folder: Path) -> None:
     unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>\n'
     units = "".join(unit.format(*pair) for pair in raw)
     (data / "memory.tmx").write_text(f'<tmx version="1.4"><header/><body>\n{units}</body></tmx>\n')
+    entries = "\n".join(f'msgid "{source}"\nmsgstr "{target}"\n' for source, target in raw)
+    (data / "messages.po").write_text(entries)
+    with tarfile.open(data / "catalogues.tar.gz", "w:gz") as archive:
+        archive.add(data / "messages.po", "messages.po")
     with zipfile.ZipFile(data / "deu-eng.zip", "w") as archive:
         archive.writestr("deu.txt", tsv(raw))
         archive.writestr("_about.txt", "notes")

@@ -151,14 +151,13 @@ class DataConfig(Section):
     """Further corpora by name, for training only. The corpus that the splits are taken from is named "original"."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where a file has the source sentences: the number of a TSV column, from 1, or its name in the first line; a field
-    of JSON Lines; a language of a TMX. null: column 1, field "source", first language of the TMX."""
+    of JSON Lines; a language of a TMX, XLIFF or catalogue. null: column 1, field "source", first language."""
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where a file has the target sentences, likewise. null: column 2, field "target", second language."""
     source_language: Language | None = "auto"
     """Language code of the source side, such as ``en``, ``pt-BR`` or ``zh-Hans`` (BCP 47). Other spellings are
-    understood. ``auto``: the code in the names of files
-    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a TMX; else the code of the run with the tokenizers.
-    null: unknown, as when ``auto`` finds no code."""
+    understood. ``auto``: the code in the names of files or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a
+    memory; else the code of the run with the tokenizers. null: unknown, as when ``auto`` finds no code."""
     target_language: Language | None = "auto"
     """Language code of the target side, likewise."""
     header: bool = False

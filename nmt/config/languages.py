@@ -118,6 +118,16 @@ def refusal_of(text: str) -> str:
     return f"{text[:60]!r} is no language code{nearest}. A code is for example en, pt-BR, zh-Hans or shp (BCP 47)"
 
 
+def three_letter_code(code: str) -> str:
+    """Return the ISO 639-3 code of a language, without script and region.
+
+    >>> three_letter_code("de"), three_letter_code("ast")
+    ('deu', 'ast')
+    """
+    base = code.partition("-")[0]
+    return next((long for long, short in _CODES.items() if short == base and len(long) == 3), base)
+
+
 def language_name(code: str) -> str:
     """Return the English name of a language, with the region or script in its code."""
     base, _, rest = (standard_code(code) or code).partition("-")

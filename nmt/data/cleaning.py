@@ -164,7 +164,7 @@ def _normalize_pair(
         DataError: for an unusable pair, unless a setting allows to drop it.
     """
     if isinstance(item, Unreadable):
-        if not config.drop_unreadable:
+        if not (config.drop_unreadable or item.is_dropped):
             raise DataError(
                 f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
             )
@@ -250,7 +250,9 @@ def read_corpus(
                 pair = repair_pair(item, config) if config.repair and isinstance(item, Pair) else item
                 usable = _normalize_pair(files, number, pair, config)
                 if isinstance(item, Unreadable) or isinstance(pair, Unreadable) or isinstance(usable, str):
-                    dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
+                    text = f": {printable(repr(item.text[:120]))}" if isinstance(item, Unreadable) and item.text else ""
+                    pair_read = item if isinstance(item, Pair) else None
+                    dropped.add(str(usable), place_of(files, number, pair_read) + text)
                     continue
                 has_control = any(map(_CONTROL.search, pair))
                 filtered = find_reason(position, pair) if own.filters else None

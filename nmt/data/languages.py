@@ -1,4 +1,4 @@
-"""Languages of a corpus, from file names, columns or a TMX file, and how sentencex splits their sentences."""
+"""Languages of a corpus, from file names, columns or a memory, and how sentencex splits their sentences."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,8 @@ import sentencex
 from nmt.config.data import DataConfig
 from nmt.config.languages import MOST_PARTS, code_in_name, language_name, refusal_of, same_language, standard_code
 from nmt.data.manifest import SIDES, Side
-from nmt.data.sources.formats import PICKLES, tmx_languages
+from nmt.data.sources.formats import PICKLES
+from nmt.data.sources.memories.reading import is_memory, memory_languages
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, NmtError
 from nmt.message import Argument
@@ -54,7 +55,7 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
 
     Raises:
         ConfigError: for a code of the configuration that is none.
-        DataError: for a TMX file that cannot be read.
+        DataError: for a translation memory that cannot be read.
     """
     configured = (config.source_language, config.target_language)
     for side, code in zip(SIDES, configured, strict=True):
@@ -73,10 +74,10 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
 
 
 def _codes_of_file(file: TextFile, config: DataConfig) -> Codes:
-    """Return the codes in a TMX file, in the names of columns, or in the name of a file of pairs."""
+    """Return the codes in a memory or catalogue, in the names of columns, or in the name of a file of pairs."""
     columns = (config.source_column, config.target_column)
-    if file.suffix == ".tmx":
-        stated = tmx_languages(file, config) or ("", "")
+    if is_memory(file):
+        stated = memory_languages(file, config) or ("", "")
         first, second = map(standard_code, stated)
         return first, second
     source, target = _pair_in_name(file.own_name)

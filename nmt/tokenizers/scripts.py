@@ -111,6 +111,17 @@ def space_between(before: str, after: str) -> str:
     return "" if _TOUCHING.match(before[-1:]) or _TOUCHING.match(after[:1]) else " "
 
 
+def continues_word(before: str, after: str) -> bool:
+    """Return whether a text put after another continues its last word: letters of scripts with spaces meet.
+
+    >>> continues_word("Several", "women"), continues_word("several.", "Women"), continues_word("你", "好")
+    (True, False, False)
+    """
+    meeting = before[-1:] + after[:1]
+    are_letters = all(unicodedata.category(character)[0] in "LM" for character in meeting)  # letters and their marks
+    return len(meeting) == 2 and are_letters and not _SPACELESS.search(meeting)
+
+
 _NO_SPACE_BETWEEN_SENTENCES = frozenset({"zh", "ja", "yue", "wuu", "lzh"})
 _SPACELESS_END = re.compile(f"[{HAN}{KANA}\u3001-\u303f\uff01-\uff65]$")
 

@@ -206,12 +206,25 @@ $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="fr"><seg>un</seg></t
 $ (echo '<tmx>'; cat unit other; echo '</tmx>') > pairs.tmx
 $ nmt prepare pairs.tmx  => pairs.tmx, unit 2 has segments in en, fr
 $ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv></tu></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => pairs.tmx has segments in en in its first unit
+$ nmt prepare pairs.tmx  => pairs.tmx has segments in en, and no unit has two languages
+$ printf '<tmx>\n<tu><tuv lang="en"><seg>black & white</seg></tuv></tu></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx  => pairs.tmx, line 2, character 32 is not well-formed XML
+$ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="de"><seg>eins</seg></tuv>' > pairs.tmx
+$ printf '<tuv lang="fr"><seg>un</seg></tuv></tu></tmx>' >> pairs.tmx
+$ nmt prepare pairs.tmx  => pairs.tmx has segments in de, en, fr in one unit
 $ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => they could grow without bound or read other files
-& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
+& nmt.data.sources.memories.xml_reader.XmlReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a TMX unit
+$ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a unit
+# Catalogues
+$ printf 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-7"\n' > pairs.po
+$ nmt prepare pairs.po  => pairs.po is in the charset 'UTF-7', which nmt does not read
+& nmt.data.sources.memories.catalogue.MAX_ENTRY = 20
+$ printf 'msgid "one two three four five six"\nmsgstr ""\n' > pairs.po
+$ nmt prepare pairs.po  => pairs.po, line 1: the entry is longer than 20 characters
+$ echo one > a.txt; tar -cf pairs.tar a.txt
+$ nmt prepare pairs.tar  => pairs.tar holds a.txt. nmt reads an archive as a whole if
 # Archives
 $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip  => two.zip holds a.txt, b.txt
@@ -613,6 +626,13 @@ $ rm data/english-german-both.pkl
 & nmt.data.sources.public.CORPORA = {"b": PublicFile("b.pkl", "http://127.0.0.1:1/b.pkl", "", "0" * 64)}
 & nmt.data.sources.public.RETRIES = 0
 $ nmt fetch b  => data/b.pkl could not be downloaded from https://example.org/b.pkl: Connection refused
+$ nmt fetch  => nmt fetch needs the name of a corpus
+$ nmt fetch opus:Tatoeba  => nmt fetch opus:Tatoeba names no corpus of a language pair
+$ nmt fetch opus:Tatoeba german  => --languages is 'german'
+$ nmt fetch tatoeba de-fr  => has only pairs with English, not de-fr
+$ nmt fetch sacrebleu:wmt02 en-de  => sacrebleu has no test set 'wmt02' from en to de (did you mean
+& nmt.data.sources.public_corpora.OPUS = "http://127.0.0.1:1/opusapi/"
+$ nmt fetch opus:Tatoeba en-de  => cannot be reached: Connection refused. nmt fetch needs a network
 $ rm -r data; touch data
 $ nmt fetch english-german-both  => data is a file, and has to be a folder
 

@@ -25,7 +25,7 @@ line 1 has the fields en, de => nmt prepare pairs.jsonl --set data.source_column
 line 1 has the fields en, de => nmt prepare pairs.jsonl --set data.drop_unreadable=true
 data.source_column is 1 => nmt prepare pairs.jsonl --set data.source_column={source} --set data.target_column={target}
 unit 2 has segments in en, fr => nmt prepare pairs.tmx --set data.drop_unreadable=true
-has segments in en in its first unit => nmt prepare pairs.tmx --set data.source_column=en --set data.target_column=de
+has segments in de, en, fr in one unit => nmt prepare pairs.tmx --set data.source_column=en --set data.target_column=de
 two.zip holds a.txt, b.txt => nmt prepare two.zip/a.txt
 1 distinct source => nmt prepare pairs.tsv --set data.split=random
 4 x validation source => nmt prepare pairs.tsv --validation pairs.tsv --test pairs.tsv --set data.split=random

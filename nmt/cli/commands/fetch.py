@@ -1,25 +1,87 @@
 """``nmt fetch``: download of public corpora."""
 
+import shlex
 from typing import Annotated
 
 import typer
 
+from nmt.errors import NmtError
+
+SOURCES = """\
+nmt fetch english-german-both       10,000 short pairs of the lesson, 29.6 MB
+nmt fetch tatoeba en-de             pairs of Tatoeba with English, from manythings.org/anki (CC BY 2.0 FR)
+nmt fetch opus:CORPUS en-de         a corpus of OPUS (opus.nlpl.eu), such as opus:Tatoeba or opus:Books/v1
+nmt fetch sacrebleu:TEST_SET en-de  a test set of sacrebleu, such as sacrebleu:wmt20
+nmt fetch --list en-de              all of a language pair, with sizes"""
+
 
 def fetch(
-    name: Annotated[str, typer.Argument(help="Name of a corpus, such as english-german-both.", metavar="NAME")],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Corpus: english-german-both, tatoeba, opus:CORPUS or sacrebleu:TEST_SET.", metavar="NAME"),
+    ] = None,
+    languages: Annotated[
+        str | None, typer.Argument(help="Languages of source and target, such as en-de.", metavar="XX-YY")
+    ] = None,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List public corpora; with XX-YY all of this pair, with sizes.")
+    ] = False,
+    large: Annotated[bool, typer.Option("--large", help="Allow a download of more than 100 MB.")] = False,
 ) -> None:
-    """Download a public corpus into data/.
+    """Download a public corpus into data/, and print the command that prepares it.
 
-    The file appears in data/ after its SHA-256 has been checked.
+    A file appears in data/ when it is whole and its checksum is right. If its source publishes none, nmt records the
+    SHA-256 of the first download in NAME.fetched.json and refuses a later file that differs.
 
     Examples:
         nmt fetch english-german-both
-        nmt prepare english-german-both.pkl
+        nmt fetch --list en-de
+        nmt fetch opus:Tatoeba en-de
+        nmt fetch sacrebleu:wmt20 en-de
     """
     from nmt.data.dataset import DATASETS
-    from nmt.data.sources import public
+    from nmt.data.languages import language_pair
+    from nmt.data.sources import public, public_corpora
 
-    file = public.public_file(name)
-    path = public.fetch(file, DATASETS)
-    typer.echo(f"{path}: {file.credit}.\nIts SHA-256 is as published: {file.sha256}.", err=True)
+    if show_list:
+        pair_text = languages or name
+        if pair_text is None:
+            typer.echo(SOURCES)
+            return
+        for line in public_corpora.listed(language_pair(pair_text)):
+            typer.echo(line)
+        return
+    if name is None:
+        raise NmtError(f"nmt fetch needs the name of a corpus. Give one of these commands:\n{SOURCES}")
+    source, _, corpus = name.partition(":")
+    if source not in {"opus", "sacrebleu", "tatoeba"}:
+        file = public.public_file(name)
+        path = public.fetch(file, DATASETS)
+        typer.echo(f"{path}: {file.credit}.\nIts SHA-256 is as published: {file.sha256}.", err=True)
+        typer.echo(path)
+        return
+    if languages is None or (source != "tatoeba" and not corpus):
+        form = "tatoeba XX-YY" if source == "tatoeba" else f"{source}:NAME XX-YY"
+        raise NmtError(f"nmt fetch {name} names no corpus of a language pair. Give nmt fetch {form}, such as en-de.")
+    pair = language_pair(languages)
+    if source == "sacrebleu":
+        test_set, paths = public_corpora.fetch_test_set(corpus, pair, DATASETS, large=large)
+        typer.echo(f"{test_set.credit}.", err=True)
+        options = [word for path in paths for word in ("--test", str(path))]
+        typer.echo(f"Use it: nmt prepare FILE {shlex.join(options)}", err=True)
+        for path in paths:
+            typer.echo(path)
+        return
+    if source == "opus":
+        file = public_corpora.opus_file(corpus, pair, large=large)
+        path = public.fetch(file, DATASETS)
+        arguments = public_corpora.sides_in(path, pair)
+    else:
+        file = public_corpora.tatoeba_file(pair, large=large)
+        path = public.fetch(file, DATASETS)
+        arguments = [str(path), "--languages", "-".join(pair)]
+        if pair[1] == "en":
+            arguments += ["--set", "data.source_column=2", "--set", "data.target_column=1"]
+    typer.echo(f"{path}: {file.credit}.", err=True)
+    typer.echo(f"Prepare it: nmt prepare {shlex.join(arguments)}", err=True)
     typer.echo(path)

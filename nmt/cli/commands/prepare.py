@@ -23,7 +23,8 @@ def prepare(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="One file with sentence pairs: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx) or a pickled array "
+            help="One file with sentence pairs: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx), XLIFF (.xlf), "
+            "gettext (.po) or a pickled array "
             "(N, 2) of str (.pkl). Or two text files, one for each side. A file may be gzipped (.gz) or in an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
@@ -46,7 +47,7 @@ def prepare(
         typer.Option(
             metavar="XX-YY",
             help="Language codes of source and target, such as en-de or en,pt-BR. Default: the codes in file names, "
-            "such as train.en.gz, or in a TMX file.",
+            "such as train.en.gz, or in a memory (TMX).",
         ),
     ] = None,
     tokenizer_of: Annotated[

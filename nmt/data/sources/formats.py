@@ -1,14 +1,13 @@
-"""Readers of sentence pairs for each file format: pickle, TSV, two line-aligned files, JSON Lines, TMX."""
+"""Readers of sentence pairs for each file format: pickle, TSV, two line-aligned files, JSON Lines, memories."""
 
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt.config.data import DataConfig
-from nmt.config.languages import standard_code
+from nmt.data.sources.memories.reading import is_memory, read_memory, unit_name
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
-from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
-from nmt.data.sources.tmx import TmxReader
+from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines, open_bytes
 from nmt.errors import DataError, counted
 from nmt.message import Settings
 from nmt.storage.json_file import parse_json
@@ -29,16 +28,18 @@ NumberedPairs = Iterator[tuple[int, Pair | Unreadable]]
 
 
 def unit_of(files: list[TextFile]) -> str:
-    """Return the unit that ``read_pairs`` numbers: "line", "row" of a pickled array, or "unit" of a TMX file."""
-    suffix = files[0].suffix
-    return "row" if suffix in PICKLES else "unit" if suffix == ".tmx" else "line"
+    """Return the unit that ``read_pairs`` numbers: "line", "row" of a pickled array, "unit" or "entry" of a memory."""
+    if is_memory(files[0]):
+        return unit_name(files[0])
+    return "row" if files[0].suffix in PICKLES else "line"
 
 
 def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
     """Yield the numbered pairs of one file, or of two line-aligned files.
 
     The suffix determines the format: .pkl and .pickle for a NumPy array of str, [N, 2], .jsonl and .ndjson for JSON
-    Lines, .tmx for TMX, any other for TSV. A file may be gzipped or a member of a zip archive.
+    Lines, .tmx, .xlf, .xliff and .po for memories and catalogues, any other for TSV. A file may be gzipped or a member
+    of a zip archive.
 
     Raises:
         DataError: if a file as a whole breaks its format. A single bad pair is yielded as ``Unreadable``.
@@ -50,8 +51,8 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
         return _read_pickle(file)
     if file.suffix in JSON_LINES:
         return _read_json_lines(file, config)
-    if file.suffix == ".tmx":
-        return _read_tmx(file, config)
+    if is_memory(file):
+        return _read_memory(file, config)
     return _read_tsv(file, config)
 
 
@@ -192,56 +193,6 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _read_tmx(file: TextFile, config: DataConfig) -> NumberedPairs:
-    languages: tuple[str, str] | None = None
-    for number, unit in enumerate(TmxReader(file).read(), start=1):
-        if languages is None:
-            languages = _languages_of_unit(file, unit, config)
-        texts = [_segment(unit, language) for language in languages]
-        if None in texts:
-            yield number, Unreadable("no such language", (
-                f"{file}, unit {number} has segments in {first_names(sorted(unit)) or 'no language'}. Each unit needs "
-                f"a segment in {languages[0]!r:.60} and in {languages[1]!r:.60}. Name two other languages in "
-                "data.source_column and data.target_column"
-            ))  # fmt: skip
-        else:
-            yield number, Pair(*texts)  # type: ignore[arg-type]
-
-
-def tmx_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | None:
-    """Return the source and target language of a TMX file, in lower case; None for a file without units.
-
-    Raises:
-        DataError: if the file cannot be read, or no languages are configured and its first unit does not have two.
-    """
-    unit = next(TmxReader(file).read(), None)
-    return None if unit is None else _languages_of_unit(file, unit, config)
-
-
-def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig) -> tuple[str, str]:
-    """Return the source and target language: as configured, else the languages of the first unit in their order."""
-    configured = (config.source_column, config.target_column)
-    if all(isinstance(language, str) for language in configured):
-        return str(configured[0]).lower(), str(configured[1]).lower()
-    if configured != (None, None) or len(unit) != 2:
-        raise DataError(
-            f"{file} has segments in {first_names(sorted(unit)) or 'no language'} in its first unit. Without the names "
-            "of two languages, the first unit must have exactly two. Name them, for example with ",
-            Settings({"data.source_column": "en", "data.target_column": "de"}),
-        )
-    first, second = unit
-    return first, second
-
-
-def _segment(unit: dict[str, str], language: str) -> str | None:
-    """Return the segment in ``language``, else in a variety of it, such as "en-us" for "en"; None without either.
-
-    Codes in another spelling count too, such as "zh_cn" for "zh-cn", and "deu" for "de".
-    """
-    if language in unit:
-        return unit[language]
-    wanted = standard_code(language) or language
-    codes = {standard_code(variety) or variety: text for variety, text in unit.items()}
-    if wanted in codes:
-        return codes[wanted]
-    return next((text for code, text in codes.items() if code.partition("-")[0] == wanted), None)
+def _read_memory(file: TextFile, config: DataConfig) -> NumberedPairs:
+    for number, item in read_memory(file, config):
+        yield number, item if isinstance(item, Unreadable) else Pair(*item)

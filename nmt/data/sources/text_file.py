@@ -25,6 +25,8 @@ from nmt.storage.text import not_utf8, text_lines
 MAX_EXPANSION = 200
 FREE_EXPANSION = 100 * 2**20  # bytes to which even a very small packed file may grow
 MAX_LINE = 2**20  # bytes
+MEMORIES = frozenset({".tmx", ".xlf", ".xliff", ".po"})
+"""Suffixes of translation memories and catalogues. An archive of many files of one of them is a single corpus."""
 # The default methods of zip programs. With other methods, zipfile unpacks a whole block at once, without a bound.
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _BUFFER = 2**18  # bytes
@@ -78,12 +80,17 @@ class Unreadable(NamedTuple):
     """Kind of the problem, by which the data report counts it."""
     message: str
     """Place, problem, rule and remedy in words, without the final full stop: an error adds a further remedy."""
+    text: str = ""
+    """Text that the data report shows beside the place."""
+    is_dropped: bool = False
+    """Whether it is dropped and counted even if unreadable lines are refused."""
 
 
 def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     """Return the file ``name``, which ``find_file`` looks for, or the member of an archive, ``archive.zip/member``.
 
-    The member may be left out if the archive has only one. Members whose names begin with "_" or "." do not count.
+    The member may be left out if the archive has only one, or only memories of one format, which are read together.
+    Members whose names begin with "_" or "." do not count.
 
     Raises:
         NotFoundError: if the file or member does not exist.
@@ -97,6 +104,9 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
         # Only a forged archive has members with unprintable or empty names.
         entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
     members = [entry.filename for entry in entries if not entry.is_dir()]
+    suffixes = {Path(member.lower()).suffix for member in members if not is_of_macos(member)}
+    if not archive_and_member and len(members) > 1 and len(suffixes) == 1 and suffixes <= MEMORIES:
+        return TextFile(path)
     if archive_and_member:
         member = archive_and_member[2]
         if member not in members:
@@ -113,6 +123,11 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
             f"the member. {remedy}"
         )
     return TextFile(path, texts[0])
+
+
+def is_of_macos(member: str) -> bool:
+    """Return whether a member has attributes of a file, which macOS adds as "__MACOSX/._name"."""
+    return "__MACOSX/" in member or member.rsplit("/", 1)[-1].startswith("._")
 
 
 def _is_note(member: str) -> bool:

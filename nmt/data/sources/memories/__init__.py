@@ -1,0 +1,1 @@
+"""Translation memories and catalogues: TMX, XLIFF and gettext, one file or all in an archive."""
