@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from nmt.data.languages import language_name
+from nmt.data.sources.language_codes import language_name
 from nmt.documents.formats import supported_suffixes
 from nmt.errors import NmtError
 from nmt.serving.guard import Access, Guard, digest

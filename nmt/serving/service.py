@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from nmt.data.languages import language_name
+from nmt.data.sources.language_codes import language_name
 from nmt.decoding.translation import CrossAttention, Translation
 from nmt.documents.formats import suffix_of, supported_suffixes
 from nmt.documents.html import Markup

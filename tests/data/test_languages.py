@@ -14,8 +14,9 @@ from nmt.config.data import DataConfig
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.data.languages import NAMES, language_code, language_pair, languages_differ, resolve_languages
+from nmt.data.languages import language_pair, languages_differ, resolve_languages
 from nmt.data.manifest import read_manifest
+from nmt.data.sources.language_codes import NAMES, language_code
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.runs.directory import create_run
