@@ -41,7 +41,15 @@ AUTO_SAMPLE_CHARACTERS = 10_000_000  # the same limit in characters, for long pa
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _LINE_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
 _MARK = "\ufeff"  # byte-order mark, which joining two files leaves in the middle
-_ODD = re.compile(rf"{_CONTROL.pattern}|{_LINE_BREAK.pattern}|{_MARK}")
+# UTF-8 that was read as cp1252 or latin1: the first byte of a character, and bytes that continue it. Characters that
+# French or Guarani put behind such a letter, such as a no-break space or an apostrophe, do not count.
+_CONTINUED = r"[\u0080-\u009f\u00a1-\u00aa\u00ac-\u00ba\u00bc-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192]"
+_MOJIBAKE = re.compile(
+    rf"[\u00c2\u00c3\u00c5\u00d0\u00d1]{_CONTINUED}|[\u00e0-\u00ef]{_CONTINUED}{{2}}|"
+    r"\u00e2\u20ac[\u0153\u009d\u02dc\u2122\u201c\u201d\u00a6]"
+)
+_ODD = re.compile(rf"{_CONTROL.pattern}|{_LINE_BREAK.pattern}|{_MARK}|{_MOJIBAKE.pattern}")
+MOJIBAKE = "mojibake (UTF-8 read as another encoding)"
 Progress = Callable[[str, int, int | None], None]
 """Progress callback: (step, pairs done, total number of pairs or None if unknown)."""
 
@@ -174,7 +182,7 @@ def _refusal(files: list[TextFile], item: Unreadable, config: DataConfig) -> Dat
     """Return the error about an unreadable line. It offers to drop such lines if they are few."""
     items = [following for _, following in itertools.islice(read_pairs(files, config), FIRST_LINES)]
     bad = sum(isinstance(following, Unreadable) and not following.is_dropped for following in items)
-    if bad > max(1, MOST_UNREADABLE * len(items)):
+    if bad > MOST_UNREADABLE * len(items) and (bad > 1 or len(items) == 1):
         return DataError(f"{item.message}. {bad:,} of the first {len(items):,} lines are not readable as pairs.")
     return DataError(
         f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
@@ -253,6 +261,8 @@ def _check(
         notices.append("empty side in the test set")
     elif usable[0] == usable[1]:
         notices.append(IDENTICAL)
+    if MOJIBAKE in notices and pair is not item and not any(map(_MOJIBAKE.search, pair)):
+        notices.remove(MOJIBAKE)
     return _Checked(item, pair, usable, notices)
 
 
@@ -273,6 +283,8 @@ def _inspect_odd(pair: Pair) -> tuple[Pair, list[str]]:
         notices.append("byte-order mark within the file, removed")
     if any(map(_CONTROL.search, bare)):
         notices.append(CONTROL)
+    if any(map(_MOJIBAKE.search, bare)):
+        notices.append(MOJIBAKE)
     if any(_LINE_BREAK.search(side.strip()) for side in bare):
         notices.append("line break within a text, read as a space")
     return bare, notices

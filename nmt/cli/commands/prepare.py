@@ -135,6 +135,8 @@ def describe(manifest: "Manifest") -> str:
         findings[reason] = f"Kept, but suspicious: {count:,} x {reason}{checked}"
         if reason == "duplicates":
             findings[reason] += _share_of_repeats(manifest, count)
+        if reason.startswith("mojibake"):
+            findings[reason] += " (to repair it: --set data.repair=[mojibake])"
     for reason, count in report.normalized.items():
         findings[reason] = f"Changed by normalization {settings.normalization}: {count:,} x {reason}"
     for reason, finding in findings.items():

@@ -99,9 +99,10 @@ def facts_of(files: list[TextFile], config: DataConfig) -> list[str]:
     """Return what was recognized in files rather than set, for the data report: encoding, header, delimiter, fields."""
     facts = []
     for file in files[0].shards or files:
-        if file.suffix in PICKLES or file.suffix in (TMX, PARQUET):
+        if file.suffix in PICKLES or file.suffix == TMX:
             continue
-        facts += text_facts(file)
+        if file.suffix != PARQUET:
+            facts += text_facts(file)
         if len(files) == 2:
             continue
         if file.suffix in RECORDS:

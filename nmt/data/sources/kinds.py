@@ -92,8 +92,8 @@ def unpack_zstd(stream: io.BufferedIOBase, name: object) -> io.BufferedIOBase:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
         raise NotFoundError(
-            f"{name} is packed with zstd, which needs the package zstandard: pip install zstandard. Or unpack it first "
-            "with zstd -d, and give the plain file."
+            f"{name} is packed with zstd, which needs a further package: pip install 'nmt[corpora]'. Or unpack it "
+            "first with zstd -d, and give the plain file."
         ) from None
     unpacker = zstandard.ZstdDecompressor(max_window_size=2**27)
     return io.BufferedReader(unpacker.stream_reader(stream, read_across_frames=True))

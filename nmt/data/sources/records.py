@@ -153,7 +153,7 @@ def _json_items(file: TextFile) -> Records:
 
 def _parquet_rows(file: TextFile) -> Records:
     """Yield the rows of a Parquet file as dictionaries; structs become dictionaries too."""
-    require("parquet", "pyarrow")
+    require("corpora", "pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     if file.member is not None or file.path.suffix.lower() != ".parquet":
         raise DataError(f"{file} is packed. A Parquet file is read from its end, so it must not be. Unpack it first.")
