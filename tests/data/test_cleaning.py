@@ -296,3 +296,22 @@ def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
 @pytest.mark.parametrize("pairs", [[], [Pair("", "")], [Pair("a", "a")] * 5, [Pair("你", "好")]])
 def test_too_little_text_gives_no_hint(pairs: list[Pair]) -> None:
     assert find_foreign_sides(pairs) == {}
+
+
+@pytest.mark.parametrize("text", ["lÃ¤chelt", "weiÃŸ", "itâ€™s", "ÐŸÑ€Ð¸Ð²ÐµÑ‚", "ä½\xa0å¥½"[:1] + "½¡"])
+def test_mojibake_is_noticed(clean: Clean, text: str) -> None:
+    noticed = clean(f"go\t{text}\na\tb\n", normalization="nfc", drop_control=False)[1].noticed.counts
+    assert noticed["mojibake (UTF-8 read as another encoding)"] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["lächelt", "São Tomé", "« déjà\xa0» là\xa0!", "AKYTÂ’AI", "Åland", "नमस्ते", "ÖÇĞÜ", "你好"]
+)
+def test_ordinary_text_is_no_mojibake(clean: Clean, text: str) -> None:
+    assert clean(f"go\t{text}\na\tb\n", normalization="nfc")[1].noticed.counts == {}
+
+
+def test_mojibake_is_repaired_on_demand(clean: Clean) -> None:
+    pytest.importorskip("ftfy")
+    pairs, corpus = clean("go\tlÃ¤chelt\na\tb\n", normalization="nfc", repair=["mojibake"])
+    assert pairs[0] == ("go", "lächelt") and corpus.noticed.counts == {"repaired": 1}
