@@ -30,14 +30,16 @@ from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
-from nmt.data.languages import language_pair
+from nmt.data.languages import language_pair, resolve_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
-from nmt.data.sources.text_file import TextFile, find_text_file
+from nmt.data.sources.corpus_files import find_corpus
+from nmt.data.sources.formats import named_columns
+from nmt.data.sources.text_file import TextFile
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.pair_scores import pair_scorer
-from nmt.errors import ConflictError, NmtError, NotFoundError, counted
+from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import public
 from nmt.message import Argument
 from nmt.recipes.resolve import Request, resolve
@@ -49,12 +51,11 @@ if TYPE_CHECKING:  # this module loads TensorFlow
     from nmt.training.listeners import Listener
 
 Files = str | Path | Sequence[str | Path]
-"""One file of sentence pairs, or two files with one side each."""
+"""One or more files of sentence pairs, or two files with one side each."""
 Overrides = Mapping[str, JsonValue] | Sequence[str]
 """Keys of the configuration with their values, such as {"data.seed": 7} or ["data.seed=7"]."""
 
 DEFAULT_CONFIG = "base.yaml"
-MOST_FILES = 2
 
 
 @public
@@ -80,7 +81,8 @@ def prepare(
     false.
 
     Args:
-        files: one file of pairs, or two files with one side each. A bare name is also looked for in ``data/``.
+        files: one file of pairs, several files of pairs that are one corpus, or two files with one side each. A name
+            may be a folder or a pattern such as "part-*.tsv". A bare name is also looked for in ``data/``.
         name: name of the dataset. Default: ``data.dataset`` of the configuration, else the name of the file.
         validation: pairs of the validation split, instead of a share of ``files``.
         test: pairs of the test split, instead of a share of ``files``.
@@ -124,8 +126,20 @@ def prepare(
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
         _check_agreement(settings, overrides, fitted, "tokenizer_of")
     settings = settings.with_corpora({name: _file_names(files) for name, files in corpora.items()}, tags)
-    further = {name: _find_corpus(name, corpus) for name, corpus in settings.corpora.items()}
-    sources = Sources(_find(files, "files"), _find(validation, "validation"), _find(test, "test"), further)
+    given = {"files": _file_names(files), "validation": _file_names(validation), "test": _file_names(test)}
+    if not given["files"]:
+        raise NmtError(
+            "files is empty. A corpus is one or more files of pairs, or two files with one side each. Give one file."
+        )
+    main_corpus = find_corpus(given["files"], [DATASETS], "files", settings)
+    # The two sides of the corpus are an example for the order of the sides in further folders and archives.
+    fallback = tokenizers.settings if tokenizers else None
+    known = resolve_languages(main_corpus, settings, fallback, named_columns(main_corpus, settings))
+    validation_files, test_files = (
+        find_corpus(given[argument], [DATASETS], argument, known) for argument in ("validation", "test")
+    )
+    further = {name: _find_corpus(name, corpus, known) for name, corpus in settings.corpora.items()}
+    sources = Sources(main_corpus, validation_files, test_files, further)
     return prepare_dataset(
         sources,
         settings,
@@ -242,40 +256,22 @@ def _overrides(overrides: Overrides) -> list[str]:
     return list(overrides)
 
 
-def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
-    """Find the files of a further corpus. If it names no file, the file with its name in ``data/`` is used."""
+def _find_corpus(name: str, corpus: CorpusConfig, settings: DataConfig) -> list[TextFile]:
+    """Find the files of a further corpus. If it names no file, the file with its name in ``data/`` is used.
+
+    The languages in ``settings`` order the two sides of a folder or archive, unless they are to be exchanged.
+    """
     usual = [DATASETS / f"{name}{suffix}" for suffix in (".jsonl.gz", ".tsv.gz")]
     present = [str(file) for file in usual if file.is_file()]
     if not corpus.files and not present:
         raise NotFoundError(
             f"Corpus {name!r} is named without files, and is neither {usual[0]} nor {usual[1]}. Name its files too."
         )
-    return _find(corpus.files or present[:1], "corpora")
+    return find_corpus(corpus.files or present[:1], [DATASETS], "corpora", DataConfig() if corpus.reverse else settings)
 
 
 def _file_names(files: Files) -> list[str]:
     return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
-
-
-def _find(files: Files, argument: str) -> list[TextFile]:
-    """Find the files of an argument.
-
-    Raises:
-        NotFoundError: if one of the files does not exist.
-        NmtError: if there are more than two files.
-    """
-    names = _file_names(files)
-    if argument == "files" and not names:
-        raise NmtError(
-            "files is empty. A corpus is one file of pairs, or two files with one side each. Give one or two files."
-        )
-    if len(names) > MOST_FILES:
-        raise NmtError(
-            Argument(argument),
-            f" received {counted(len(names), 'file')}: {', '.join(names)}. A corpus is one file of pairs, or two files "
-            "with one side each. Join the files of a side first, for example with cat.",
-        )
-    return [find_text_file(name, [DATASETS]) for name in names]
 
 
 def _check_agreement(settings: DataConfig, overrides: list[str], required: Mapping[str, Any], argument: str) -> None:

@@ -109,7 +109,7 @@ def test_what_the_command_refuses_is_an_exception(pairs: None) -> None:
         package.prepare("ghost.tsv")
     with pytest.raises(package.ConfigError, match=r"data\.sed"):
         package.prepare("pairs.tsv", set={"data.sed": 7})
-    with pytest.raises(package.NmtError, match=r"^files received 3 files"):
+    with pytest.raises(package.NmtError, match=r"^files names pairs.tsv 3 times"):
         package.prepare(["pairs.tsv"] * 3)
     with pytest.raises(package.NotFoundError, match="No run is in checkpoints/ yet"):
         package.load()

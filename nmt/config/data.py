@@ -112,8 +112,8 @@ def _corpus_filters(filters: Any) -> Any:
 class CorpusConfig(DocumentedRecord):
     """A further corpus for training only. A TSV has the sentences in columns 1 and 2, JSON in "source" and "target"."""
 
-    files: list[str] = Field(default_factory=list, max_length=2)
-    """A file of pairs, or a source file and a target file; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
+    files: list[str] = Field(default_factory=list)
+    """Files of pairs, or a source file and a target file; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
     tag: bool = False
     """Put a token ``<NAME>`` before each source, for example to mark synthetic sources (Caswell et al. 2019)."""
     reverse: bool = False
@@ -150,18 +150,21 @@ class DataConfig(Section):
     corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = Field({})
     """Further corpora by name, for training only. The corpus that the splits are taken from is named "original"."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
-    """Where a file has the source sentences: the number of a TSV column, from 1, or its name in the first line; a field
-    of JSON Lines; a language of a TMX, XLIFF or catalogue. null: column 1, field "source", first language."""
+    """Where a file has the source sentences: the number of a TSV or CSV column, from 1, or its name in the first line;
+    a field of JSON or Parquet, such as ``source`` or ``translation.en``; a language of a TMX, XLIFF or catalogue. null:
+    as the names in the file show it, else column 1, field "source", first language."""
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
-    """Where a file has the target sentences, likewise. null: column 2, field "target", second language."""
+    """Where a file has the target sentences, likewise. null: by names, else column 2, field "target", second
+    language."""
     source_language: Language | None = "auto"
     """Language code of the source side, such as ``en``, ``pt-BR`` or ``zh-Hans`` (BCP 47). Other spellings are
     understood. ``auto``: the code in the names of files or columns, such as ``train.en.gz`` or ``en-de.tsv``, or in a
     memory; else the code of the run with the tokenizers. null: unknown, as when ``auto`` finds no code."""
     target_language: Language | None = "auto"
     """Language code of the target side, likewise."""
-    header: bool = False
-    """Whether the first line of a TSV names its columns. A column that is set by name implies it."""
+    header: bool | Literal["auto"] = "auto"
+    """Whether the first line of a TSV or CSV names its columns. A column that is set by name implies it. ``auto``: if
+    two of its cells are names or codes of languages, or names such as source and target; the report says so."""
     tokenizer: Literal["auto", "word", "char", "subword"] = "auto"
     """Unit of a token. ``word``: words separated by white space. ``char``: characters. ``subword``: pieces of a
     vocabulary trained on the corpus (sentencepiece). ``auto``: words if the text consists of lower-case ASCII words
@@ -196,7 +199,8 @@ class DataConfig(Section):
     """Largest ratio between the lengths of the two sides, in characters, relative to the median ratio of the training
     pairs. Pairs beyond it are dropped from training and validation. null: no limit."""
     drop_empty: bool = False
-    """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
+    """Drop pairs with a side that is empty after normalization from a given test set, too. Training and validation
+    never have such pairs: they are dropped and counted."""
     drop_unreadable: bool = False
     """Drop and count lines that are not UTF-8 or hold no pair, instead of refusing the file."""
     drop_control: bool = True
@@ -211,9 +215,10 @@ class DataConfig(Section):
     score_runs: list[str] = Field([], max_length=2)
     """Runs that score pairs for the filter ``score``, as ``RUN`` or ``RUN:EPOCH``: a run that translates from source to
     target, and optionally a run of the opposite direction. Empty: the scores are in field ``score`` of JSON Lines."""
-    repair: list[Literal["entities", "tokenized"]] = Field([])
+    repair: list[Literal["entities", "tokenized", "mojibake"]] = Field([])
     """Repairs of the corpus before the filters: ``entities`` decodes HTML entities, such as ``&amp;``; ``tokenized``
-    removes the spaces of a tokenizer, as in ``do n't , he said``."""
+    removes the spaces of a tokenizer, as in ``do n't , he said``; ``mojibake`` undoes a wrong decoding, as in
+    ``lÃ¤chelt`` for ``lächelt``, with the package ftfy."""
 
     @property
     def tags(self) -> list[str]:

@@ -63,6 +63,11 @@ _TYPED = re.compile(
     r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?((?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*)", re.IGNORECASE
 )
 
+ENGLISH_WORDS = frozenset(
+    {"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", "lo", "my", "no", "or", "so", "to"}
+)
+"""Codes that are English words too. Two of them in a name are rather words, as in "how-to-be.tsv"."""
+
 MOST_PARTS = 3
 """Number of parts of the longest code in a file name: language, script and region."""
 

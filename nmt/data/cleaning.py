@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,24 +20,43 @@ from nmt.config.data import CorpusConfig, DataConfig
 from nmt.data.filters import Score, letters_of, reason_finder, repair_pair
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
-from nmt.data.sources.formats import NumberedPairs, Pair, read_pairs, read_scores, unit_of
-from nmt.data.sources.text_file import TextFile, Unreadable
+from nmt.data.sources.formats import facts_of, read_pairs, read_scores, unit_of
+from nmt.data.sources.pairs import NumberedPairs, Pair
+from nmt.data.sources.text_file import TextFile, Unreadable, shard_of
 from nmt.errors import DataError, printable
 from nmt.message import Settings
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space, first_change
 
+CONTROL = "control characters"
+IDENTICAL = "identical sides"
+"""Reasons for which a pair is dropped, or noticed."""
+EMPTY = "empty side"
+"""Reason for which a pair without text on a side is dropped. A test set keeps it, so that scores are comparable."""
+FIRST_LINES = 1000  # lines in which unreadable ones are counted before the first is refused
+MOST_UNREADABLE = 0.05  # share of unreadable lines up to which a message offers to drop them
 EXAMPLES = 3  # places recorded for each reason
 AUTO_SAMPLE_PAIRS = 10_000  # largest sample from which "auto" is resolved, in pairs
 AUTO_SAMPLE_CHARACTERS = 10_000_000  # the same limit in characters, for long pairs
 # Unicode control characters except white space: never part of a sentence, often a sign of a broken encoding.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_LINE_BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
+_MARK = "\ufeff"  # byte-order mark, which joining two files leaves in the middle
+# UTF-8 that was read as cp1252 or latin1: the first byte of a character, and bytes that continue it. Characters that
+# French or Guarani put behind such a letter, such as a no-break space or an apostrophe, do not count.
+_CONTINUED = r"[\u0080-\u009f\u00a1-\u00aa\u00ac-\u00ba\u00bc-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192]"
+_MOJIBAKE = re.compile(
+    rf"[\u00c2\u00c3\u00c5\u00d0\u00d1]{_CONTINUED}|[\u00e0-\u00ef]{_CONTINUED}{{2}}|"
+    r"\u00e2\u20ac[\u0153\u009d\u02dc\u2122\u201c\u201d\u00a6]"
+)
+_ODD = re.compile(rf"{_CONTROL.pattern}|{_LINE_BREAK.pattern}|{_MARK}|{_MOJIBAKE.pattern}")
+MOJIBAKE = "mojibake (UTF-8 read as another encoding)"
 Progress = Callable[[str, int, int | None], None]
 """Progress callback: (step, pairs done, total number of pairs or None if unknown)."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of a corpus. Each role has one file of pairs, or two files with one side each."""
+    """The files of a corpus. A role has a file of pairs, which may have shards, or two files with one side each."""
 
     corpus: list[TextFile]
     """Files whose pairs are divided among training and the splits without files of their own."""
@@ -104,6 +124,8 @@ class Corpus:
     """Kept pairs that normalization changed, with the first word that it changed in each."""
     letters: np.ndarray
     """Hash of the letters of each pair, uint64 [N], if near duplicates are dropped; otherwise empty."""
+    facts: list[str] = field(default_factory=list)
+    """Properties of the files that were recognized, such as their encodings and headers."""
 
 
 def text_hash(text: str) -> bytes:
@@ -113,6 +135,7 @@ def text_hash(text: str) -> bytes:
 
 def place_of(files: list[TextFile], number: int, pair: Pair | None = None) -> str:
     """Return the place of a pair, such as "corpus.tsv, line 7", followed by the beginning of each side."""
+    files, number = shard_of(files, number)
     text = f": {pair.source[:60]!r} | {pair.target[:60]!r}" if pair else ""
     return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}{text}")
 
@@ -155,32 +178,23 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
 
-def _normalize_pair(
-    files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig
-) -> tuple[str, str] | str:
-    """Return the normalized sides of a pair, or the reason to drop it.
+def _refusal(files: list[TextFile], item: Unreadable, config: DataConfig) -> DataError:
+    """Return the error about an unreadable line. It offers to drop such lines if they are few."""
+    items = [following for _, following in itertools.islice(read_pairs(files, config), FIRST_LINES)]
+    bad = sum(isinstance(following, Unreadable) and not following.is_dropped for following in items)
+    if bad > MOST_UNREADABLE * len(items) and (bad > 1 or len(items) == 1):
+        return DataError(f"{item.message}. {bad:,} of the first {len(items):,} lines are not readable as pairs.")
+    return DataError(
+        f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
+    )
 
-    Raises:
-        DataError: for an unusable pair, unless a setting allows to drop it.
-    """
+
+def _normalize_pair(item: Pair | Unreadable, config: DataConfig, *, keeps_empty: bool) -> tuple[str, str] | str:
+    """Return the normalized sides of a pair, or the reason to drop it. ``keeps_empty``: a side may be empty."""
     if isinstance(item, Unreadable):
-        if not (config.drop_unreadable or item.is_dropped):
-            raise DataError(
-                f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
-            )
         return item.reason
     source, target = map(NORMALIZERS[config.normalization], item)
-    if source and target:
-        return source, target
-    if not config.drop_empty:
-        side = "target" if source else "source"
-        raise DataError(
-            f"{' and '.join(map(str, files))}, {unit_of(files)} {number}: the {side} is empty after "
-            f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must hold "
-            "words. Correct the pair, or drop and count such pairs with ",
-            Settings({"data.drop_empty": True}),
-        )
-    return "empty side"
+    return (source, target) if keeps_empty or (source and target) else EMPTY
 
 
 def _read(files: list[TextFile], config: DataConfig, most: int | None, *, is_reversed: bool) -> NumberedPairs:
@@ -207,30 +221,103 @@ def _record_change(normalized: Findings, files: list[TextFile], number: int, pai
             return
 
 
+class _Checked(NamedTuple):
+    """A readable pair with text on both sides, or a pair of a test set."""
+
+    raw: Pair
+    """The pair as it stands in the file, without a byte-order mark at the beginning of a side."""
+    pair: Pair
+    """The pair after repairs."""
+    usable: tuple[str, str]
+    """Its normalized sides."""
+    notices: list[str]
+    """Reasons to suspect it."""
+
+
+def _check(
+    files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig, dropped: Findings, *,
+    keeps_empty: bool,
+) -> _Checked | None:  # fmt: skip
+    """Return a pair after repairs and normalization; None after counting an unreadable or empty one as dropped.
+
+    Raises:
+        DataError: for an unreadable line, unless a setting allows to drop it.
+    """
+    if isinstance(item, Unreadable) and not (config.drop_unreadable or item.is_dropped):
+        raise _refusal(files, item, config)
+    notices: list[str] = []
+    if isinstance(item, Pair) and (_ODD.search(item.source) or _ODD.search(item.target)):
+        item, notices = _inspect_odd(item)
+    pair = repair_pair(item, config) if config.repair and isinstance(item, Pair) else item
+    usable = _normalize_pair(pair, config, keeps_empty=keeps_empty)
+    if isinstance(item, Unreadable) or isinstance(pair, Unreadable):
+        text = f": {printable(repr(item.text[:120]))}" if isinstance(item, Unreadable) and item.text else ""
+        dropped.add(str(usable), place_of(files, number) + text)
+        return None
+    if isinstance(usable, str):
+        dropped.add(usable, place_of(files, number, item))
+        return None
+    if not all(usable):
+        notices.append("empty side in the test set")
+    elif usable[0] == usable[1]:
+        notices.append(IDENTICAL)
+    if MOJIBAKE in notices and pair is not item and not any(map(_MOJIBAKE.search, pair)):
+        notices.remove(MOJIBAKE)
+    return _Checked(item, pair, usable, notices)
+
+
+def _reason_to_drop(notices: list[str], filtered: str | None, config: DataConfig) -> str | None:
+    """Return the reason to drop a pair from training: a rule that is switched on, or a filter; None to keep it."""
+    if CONTROL in notices and config.drop_control:
+        return CONTROL
+    if IDENTICAL in notices and config.drop_identical:
+        return IDENTICAL
+    return f"filter {filtered}" if filtered else None
+
+
+def _inspect_odd(pair: Pair) -> tuple[Pair, list[str]]:
+    """Return a pair without byte-order marks at the beginning of its sides, and the kinds of odd characters in it."""
+    bare = Pair(*(side.removeprefix(_MARK) for side in pair))
+    notices = []
+    if bare != pair:
+        notices.append("byte-order mark within the file, removed")
+    if any(map(_CONTROL.search, bare)):
+        notices.append(CONTROL)
+    if any(map(_MOJIBAKE.search, bare)):
+        notices.append(MOJIBAKE)
+    if any(_LINE_BREAK.search(side.strip()) for side in bare):
+        notices.append("line break within a text, read as a space")
+    return bare, notices
+
+
 def read_corpus(
     sources: Sources, config: DataConfig, folder: Path, report: Progress, score: Score | None = None
 ) -> Corpus:
     """Read every file, apply the rules for single pairs, and write the kept pairs to a pair store in ``folder``.
 
     From ``sources.corpus``, only the first ``n_sentences`` pairs are read. Validation and test files keep every usable
-    pair. The settings of columns and headers do not apply to further corpora. The filter ``score`` calls ``score``, or
-    without it reads the scores in JSON Lines.
+    pair, and test files pairs with an empty side too. The settings of columns and headers do not apply to further
+    corpora. The filter ``score`` calls ``score``, or without it reads the scores in JSON Lines.
 
     Raises:
-        DataError: for a file that cannot be read, and for an unusable pair, unless a setting allows to drop it.
+        DataError: for a file that cannot be read, and for an unreadable line, unless a setting allows to drop it.
     """
     dropped, noticed, normalized = Findings(), Findings(), Findings()
     source_hashes, target_hashes, letter_hashes = bytearray(), bytearray(), bytearray()
     roles: dict[str, range] = {}
-    plain = config.model_copy(update={"source_column": None, "target_column": None, "header": False})
-    read = 0
+    plain = config.model_copy(update={"source_column": None, "target_column": None, "header": "auto"})
+    read, facts = 0, list[str]()
     with PairStoreWriter(folder) as store:
         for role, files in sources.roles.items():
             start = store.count
             columns = plain if role in sources.further else config
             most = config.n_sentences if role == "train" else None
             is_reversed = role in sources.further and config.corpora.get(role, CorpusConfig()).reverse
+            if is_reversed:  # names of languages would tell the sides that are to be exchanged
+                columns = columns.model_copy(update={"source_language": None, "target_language": None})
             trains = role not in {"validation", "test"}
+            keeps_empty = role == "test" and not config.drop_empty
+            facts += facts_of(files, columns)
             own = config.model_copy(update={"filters": config.filters_of(role) if trains else {}})
             reads = [_read(files, columns, most, is_reversed=is_reversed) for _ in range(3)]
             for_score, for_shifted = (
@@ -247,36 +334,29 @@ def read_corpus(
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
-                pair = repair_pair(item, config) if config.repair and isinstance(item, Pair) else item
-                usable = _normalize_pair(files, number, pair, config)
-                if isinstance(item, Unreadable) or isinstance(pair, Unreadable) or isinstance(usable, str):
-                    text = f": {printable(repr(item.text[:120]))}" if isinstance(item, Unreadable) and item.text else ""
-                    pair_read = item if isinstance(item, Pair) else None
-                    dropped.add(str(usable), place_of(files, number, pair_read) + text)
+                checked = _check(files, number, item, config, dropped, keeps_empty=keeps_empty)
+                if checked is None:
                     continue
-                has_control = any(map(_CONTROL.search, pair))
+                raw, pair, usable, notices = checked
                 filtered = find_reason(position, pair) if own.filters else None
-                for reason, applies, drops in (
-                    ("control characters", has_control, config.drop_control and trains),
-                    ("identical sides", usable[0] == usable[1], config.drop_identical and trains),
-                    (f"filter {filtered}", filtered, True),
-                    ("repaired", trains and pair is not item, False),
-                ):
-                    if applies:
-                        (dropped if drops else noticed).add(reason, place_of(files, number, item))
-                        if drops:
-                            break
-                else:
-                    store.append(number, pair if trains else item)
-                    if usable != pair:
-                        _record_change(normalized, files, number, pair, config)
-                    source_hashes += text_hash(usable[0])
-                    target_hashes += text_hash(usable[1])
-                    if "near_duplicates" in config.filters:
-                        letter_hashes += text_hash(letters_of(pair))
+                reason = _reason_to_drop(notices, filtered, config) if trains else None
+                if reason is not None:
+                    dropped.add(reason, place_of(files, number, raw))
+                    continue
+                if trains and pair is not raw:
+                    notices.append("repaired")
+                for notice in notices:
+                    noticed.add(notice, place_of(files, number, raw))
+                store.append(number, pair if trains else raw)
+                if usable != pair:
+                    _record_change(normalized, files, number, pair, config)
+                source_hashes += text_hash(usable[0])
+                target_hashes += text_hash(usable[1])
+                if "near_duplicates" in config.filters:
+                    letter_hashes += text_hash(letters_of(pair))
             roles[role] = range(start, store.count)
     hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes, letter_hashes)]
-    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, normalized, hashes[2])
+    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, normalized, hashes[2], facts)
 
 
 MIN_LOG_RATIO = 10.0  # nats: in a foreign side, the other column's language is exp(10), 22,000, times more likely

@@ -1,6 +1,7 @@
 """Filters of sentence pairs (``data.filters``): measures with thresholds. Repair of text (``data.repair``)."""
 
 import html
+import importlib
 import re
 import unicodedata
 from collections import Counter
@@ -271,8 +272,16 @@ _UNDO = [(re.compile(pattern), to) for pattern, to in (
 
 
 def repair_pair(pair: Pair, config: DataConfig) -> Pair:
-    """Return a pair with HTML entities and tokenization undone (``data.repair``); the same object if unchanged."""
+    """Return a pair with HTML entities and tokenization undone (``data.repair``); the same object if unchanged.
+
+    Raises:
+        NotFoundError: for the repair "mojibake" without the package ftfy.
+    """
     sides = list(pair)
+    if "mojibake" in config.repair:
+        require("corpora", "ftfy")
+        ftfy = importlib.import_module("ftfy")
+        sides = [side if side.isascii() else ftfy.fix_encoding(side) for side in sides]
     if "entities" in config.repair:  # twice, since text may be escaped twice: &amp;quot;
         sides = [_ENTITY.sub(_character, _ENTITY.sub(_character, side)) for side in sides]
     if "tokenized" in config.repair and tokenized(*sides):

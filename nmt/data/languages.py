@@ -6,7 +6,15 @@ from collections.abc import Mapping
 import sentencex
 
 from nmt.config.data import DataConfig
-from nmt.config.languages import MOST_PARTS, code_in_name, language_name, refusal_of, same_language, standard_code
+from nmt.config.languages import (
+    ENGLISH_WORDS,
+    MOST_PARTS,
+    code_in_name,
+    language_name,
+    refusal_of,
+    same_language,
+    standard_code,
+)
 from nmt.data.manifest import SIDES, Side
 from nmt.data.sources.formats import PICKLES
 from nmt.data.sources.memories.reading import is_memory, memory_languages
@@ -14,9 +22,7 @@ from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, NmtError
 from nmt.message import Argument
 
-# Codes that do not name a language pair: English words, as in "how-to-be.tsv", and a language with its region in lower
-# case, as in "pt-br.tsv".
-_WORDS = frozenset({"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", "lo", "my", "no", "or", "so", "to"})
+# Codes of a language with its region in lower case, as in "pt-br.tsv", which do not name a language pair.
 _REGIONAL = frozenset({"de-ch", "fr-be", "fr-ca", "fr-ch", "it-ch", "nl-be", "pt-br", "zh-tw"})
 
 Codes = tuple[str | None, str | None]
@@ -43,7 +49,9 @@ def language_pair(text: str) -> tuple[str, str]:
     )
 
 
-def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataConfig | None = None) -> DataConfig:
+def resolve_languages(
+    files: list[TextFile], config: DataConfig, fallback: DataConfig | None = None, named: tuple[str, str] | None = None
+) -> DataConfig:
     """Return the configuration with "auto" resolved in the language codes; None if the language is unknown.
 
     Detected codes are used only if they do not contradict a code that is set for the opposite side.
@@ -52,6 +60,7 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
         files: one file of pairs, or two files with one side each.
         config: the section data.
         fallback: settings whose languages are used if the files show none.
+        named: names of the source and the target column that the file itself has.
 
     Raises:
         ConfigError: for a code of the configuration that is none.
@@ -63,7 +72,7 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
             raise ConfigError(f"data.{side}_language: {refusal_of(str(code))}. Give such a code, or null.")
     if "auto" not in configured:
         return config
-    detected = _codes_of_two_files(*files) if len(files) == 2 else _codes_of_file(files[0], config)
+    detected = _codes_of_two_files(*files) if len(files) == 2 else _codes_of_file(files[0], config, named)
     if detected == (None, None) and fallback:
         detected = fallback.source_language, fallback.target_language
     sides = list(zip(configured, detected, strict=True))
@@ -73,9 +82,9 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
     return config.model_copy(update={"source_language": source, "target_language": target})
 
 
-def _codes_of_file(file: TextFile, config: DataConfig) -> Codes:
+def _codes_of_file(file: TextFile, config: DataConfig, named: tuple[str, str] | None) -> Codes:
     """Return the codes in a memory or catalogue, in the names of columns, or in the name of a file of pairs."""
-    columns = (config.source_column, config.target_column)
+    columns: tuple[int | str | None, int | str | None] = (config.source_column, config.target_column)
     if is_memory(file):
         stated = memory_languages(file, config) or ("", "")
         first, second = map(standard_code, stated)
@@ -83,6 +92,7 @@ def _codes_of_file(file: TextFile, config: DataConfig) -> Codes:
     source, target = _pair_in_name(file.own_name)
     if file.suffix in PICKLES:  # their columns are fixed
         return source, target
+    columns = named or columns
     if any(isinstance(column, str) for column in columns):
         return code_in_name(str(columns[0])), code_in_name(str(columns[1]))
     in_order = int(columns[0] or 1) < int(columns[1] or 2)
@@ -124,7 +134,7 @@ def _pair_in_name(name: str) -> Codes:
         match [place for place, code in enumerate(codes) if code]:
             case [first, second] if second == first + 1 and codes[first] != codes[second]:
                 pair = parts[first : second + 1]
-                if "-".join(pair) not in _REGIONAL and not _WORDS.issuperset(pair):
+                if "-".join(pair) not in _REGIONAL and not ENGLISH_WORDS.issuperset(pair):
                     return codes[first], codes[second]
     return None, None
 

@@ -80,6 +80,8 @@ class CorpusCounts(Record):
 class DataReport(Record):
     """Findings about the corpus that a user should know before training."""
 
+    facts: list[str] = Field(default_factory=list)
+    """Properties of the files that were recognized rather than set: encoding, header, delimiter, fields."""
     noticed: dict[str, Count] = Field(default_factory=dict)
     """Number of suspicious pairs that were kept, by reason."""
     normalized: dict[str, Count] = Field(default_factory=dict)

@@ -39,7 +39,8 @@ from nmt.data.manifest import (
 )
 from nmt.data.pair_store import PairStore
 from nmt.data.repeats import share_of_repeats
-from nmt.data.sources.text_file import reading
+from nmt.data.sources.formats import named_columns
+from nmt.data.sources.text_file import every_file, reading
 from nmt.data.splitting import assign_splits, shuffled_indices
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, printable
@@ -103,10 +104,10 @@ def prepare(
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
-    refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in role_files])
-    settings = resolve_languages(
-        sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
-    )
+    refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in every_file(role_files)])
+    named = named_columns(sources.corpus, settings)
+    fallback = tokenizer_source.settings if tokenizer_source else None
+    settings = resolve_languages(sources.corpus, resolve_auto(sources, settings), fallback, named)
     is_scored = any("score" in settings.filters_of(corpus) for corpus in (ORIGINAL, *sources.further))
     score = make_scorer(settings) if make_scorer and settings.score_runs and is_scored else None
     with contextlib.ExitStack() as stack:
@@ -151,6 +152,8 @@ def prepare(
         shutil.rmtree(scratch)
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
+        if settings.header == "auto":
+            settings = settings.model_copy(update={"header": named is not None})
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -164,6 +167,7 @@ def prepare(
             corpora=corpora,
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
+                facts=[printable(fact) for fact in cleaned.facts],
                 noticed=dict(cleaned.noticed.counts),
                 normalized=dict(cleaned.normalized.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places | cleaned.normalized.places,
@@ -183,7 +187,7 @@ def prepare(
 def _source_files(sources: Sources) -> list[SourceFile]:
     files = []
     for role, role_files in sources.roles.items():
-        for file in role_files:
+        for file in every_file(role_files):
             with reading(file):
                 size, checksum = file.path.stat().st_size, sha256(file.path)
             files.append(SourceFile(name=printable(file.name), bytes=size, sha256=checksum, role=role))

@@ -33,6 +33,7 @@ def assign_splits(
         further = {name: np.setdiff1d(indices, repeated, assume_unique=True) for name, indices in further.items()}
     if "near_duplicates" in config.filters:
         kept = int(config.filters["near_duplicates"])
+        everything = np.concatenate([divisible, *further.values()])  # without pairs that are dropped already
         near = everything[duplicates(corpus.letters[everything], np.zeros(1, np.uint64), kept)]
         dropped.add_all("filter near_duplicates", near, locate)
         divisible = np.setdiff1d(divisible, near, assume_unique=True)

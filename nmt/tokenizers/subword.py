@@ -22,6 +22,7 @@ TRAINER_THREADS = 4
 # 0.1 among the 64 best segmentations). On the English of Multi30k, 0.2 gives 1.3 times as many subwords, and 0.1 gives
 # 1.9 times as many. For BPE, alpha is the rate of skipped merges (Provilkov 2020), which gives 1.4 times as many.
 SAMPLING_ALPHA = {"unigram": 0.2, "bpe": 0.1}
+DEFAULT_LONGEST = 4192  # bytes of the longest text that sentencepiece trains on by default
 # (least number of training pairs, vocabulary size). With 8,000 ids for Tatoeba most words are whole, and each piece is
 # frequent enough to be learned. Multi30k learns faster with 4,000 ids (configs/MEASUREMENTS.md).
 VOCABULARY_SIZES = (
@@ -93,6 +94,8 @@ class SubwordTokenizer:
         characters += FIRST_WORD + 1 + (256 if config.byte_fallback else 0)
         # With many characters for the size of the vocabulary, the rarest 0.05% of them become bytes.
         coverage = 1.0 if 4 * characters <= size or not config.byte_fallback else 0.9995
+        # sentencepiece leaves longer texts out without a word.
+        longest = max((len(text.encode()) for text in sentences), default=0)
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -100,7 +103,7 @@ class SubwordTokenizer:
                 hard_vocab_limit=False, character_coverage=coverage, byte_fallback=config.byte_fallback,
                 normalization_rule_name="identity", remove_extra_whitespaces=False,
                 pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, unk_surface=UNKNOWN,
-                num_threads=TRAINER_THREADS, minloglevel=2,
+                num_threads=TRAINER_THREADS, minloglevel=2, max_sentence_length=max(longest, DEFAULT_LONGEST),
             )  # fmt: skip
         except (RuntimeError, OSError) as error:
             reason = "is too small" if size <= characters else f"cannot be trained ({str(error)[-99:]!r})"

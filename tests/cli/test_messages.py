@@ -117,7 +117,8 @@ $ nmt prepare  => Missing argument 'FILE'
 $ nmt prepare ghost.tsv  => There is no file 'ghost.tsv'
 $ nmt prepare english-german-bth.pkl  => There is no file 'english-german-bth.pkl' (did you mean
 $ nmt prepare '~nosuchuser/pairs.tsv'  => There is no file '~nosuchuser/pairs.tsv'
-$ nmt prepare one.en two.en one.de  => FILE received 3 files
+$ echo one | tee one.en two.en one.de
+$ nmt prepare one.en two.en one.de  => FILE: received 3 files without tabs
 $ nmt prepare english-german-both.pkl --name 'my data'  => 'my data' cannot be the name of a dataset
 $ nmt prepare english-german-both.pkl --set data.seed=7  => seed 73 before, 7 now
 $ mkdir data/notes
@@ -161,8 +162,6 @@ $ printf 'one\teins\n' > text.pkl
 $ nmt prepare text.pkl  => text.pkl looks like text
 $ echo '<!DOCTYPE html>' > page.pkl
 $ nmt prepare page.pkl  => page.pkl is a web page
-$ gzip -c data/english-german-both.pkl > packed.pkl
-$ nmt prepare packed.pkl  => packed.pkl is gzip data
 $ head -c 2000 data/english-german-both.pkl > half.pkl
 $ nmt prepare half.pkl  => half.pkl is damaged or cut off (2000 bytes)
 $ (cat data/english-german-both.pkl; echo more) > longer.pkl
@@ -193,11 +192,31 @@ $ nmt prepare pairs.tsv --set data.target_column=3  => pairs.tsv, line 2 has 2 c
 $ printf 'english\tgerman\none\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.source_column=english --set data.target_column=deutsch
 => pairs.tsv, line 1 names the columns 'english, german'
-$ printf 'one\teins\n?!\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv
-$ nmt prepare pairs.tsv --set data.normalization=ascii-words  => the source is empty after 'ascii-words' normalization
+$ printf 'one\teins\ntwo\tzwei\tdrei\nthree\tdrei\nfive\tf\tx\n' > pairs.tsv
+$ nmt prepare pairs.tsv  => pairs.tsv: of the first 4 lines, 2 have more than 2 columns
+$ printf 'one,eins\n"two,zwei\nthree,drei\n' > pairs.csv
+$ nmt prepare pairs.csv  => pairs.csv, line 2 is no row of CSV
+$ printf 'one\n' > pairs.tsv
+$ nmt prepare pairs.tsv  => A file with the sentences of one language needs a second file
+$ printf 'big\tgro\xdf\n' > pairs.tsv
+$ nmt prepare pairs.tsv  => Read as cp1252 it has 'big\tgroß'
+$ printf '%%PDF-1.7\n' > pairs.tsv
+$ nmt prepare pairs.tsv  => pairs.tsv is a PDF document
+$ mkdir xl; echo x > xl/sheet; python -m zipfile -c book.csv xl
+$ nmt prepare book.csv  => book.csv is an Excel workbook
+$ printf 'one\teins\n' > pairs.tsv; printf 'one\n' > one.en
+$ nmt prepare pairs.tsv one.en  => FILE: pairs.tsv holds pairs, and one.en does not
+$ printf 'one\teins\n' > pairs.tsv
+$ nmt prepare pairs.tsv pairs.tsv  => FILE names pairs.tsv 2 times
+$ mkdir corpus; printf 'one\n' > corpus/a.txt
+$ nmt prepare corpus  => corpus/a.txt, line 1 has no tab
+$ mkdir saved; echo '{}' > saved/dataset_info.json
+$ nmt prepare saved  => saved is a data set that Hugging Face datasets saved to disk
 # JSON Lines
-$ printf '{"en": "one", "de": "eins"}\n' > pairs.jsonl
-$ nmt prepare pairs.jsonl  => pairs.jsonl, line 1 has the fields en, de
+$ printf '{"a": "one", "b": "eins"}\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl  => pairs.jsonl, line 1 has the fields a, b
+$ printf '[{"a": "one"' > pairs.json
+$ nmt prepare pairs.json  => pairs.json is not JSON
 $ printf '{"source": "one", "target": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl --set data.source_column=1 --set data.target_column=2  => data.source_column is 1
 # TMX

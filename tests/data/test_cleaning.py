@@ -77,20 +77,30 @@ def test_the_first_pairs_are_taken_as_they_stand_and_no_line_after_them_is_read(
     assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
 
 
-@pytest.mark.parametrize("line", ["42!\tgeh", "go\t你好"])
-def test_an_empty_side_is_refused_with_its_line(clean: Clean, line: str) -> None:
-    with pytest.raises(DataError, match="line 4"):
-        clean(f"{numbered(3)}{line}\n")
-    assert len(clean(f"{numbered(3)}{line}\n", normalization="nfkc")[0]) == 4
-
-
-def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clean) -> None:
-    pairs, corpus = clean("a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\ni\tj\n", drop_empty=True, n_sentences=7)
+def test_pairs_with_an_empty_side_are_dropped_and_counted(clean: Clean) -> None:
+    content = "a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\ni\tj\n"
+    pairs, corpus = clean(content, n_sentences=7)
     assert pairs == [("a", "b"), ("d", "e"), ("f", "g")]
     assert (corpus.read, corpus.dropped.counts) == (7, {"empty side": 4})
     assert corpus.dropped.places == {
         "empty side": [f"a.tsv, line {line}" for line in ("2: '1' | 'b'", "3: 'c' | '2'", "4: ' ' | ''")]
     }
+    assert len(clean(content, normalization="nfkc", drop_empty=True)[0]) == 7
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_an_empty_side_is_dropped_from_validation_and_kept_in_the_test(tmp_path: Path, drops: bool) -> None:
+    for name in ("train", "validation", "test"):
+        (tmp_path / name).write_text(f"go {name}\tgeh\nSí\t\n\tja\n")
+    files = {name: [TextFile(tmp_path / name)] for name in ("validation", "test")}
+    sources = Sources([TextFile(tmp_path / "train")], **files)
+    corpus = read_corpus(sources, DataConfig(normalization="nfc", drop_empty=drops), tmp_path, lambda *_: None)
+    assert [len(indices) for indices in corpus.roles.values()] == [1, 1, 1 if drops else 3]
+    assert corpus.dropped.counts == {"empty side": 6 if drops else 4}
+    assert corpus.noticed.counts == ({} if drops else {"empty side in the test set": 2})
+    with PairStore(tmp_path) as store:
+        kept = store.read(corpus.roles["test"])
+    assert kept == [("go test", "geh"), *([] if drops else [("Sí", ""), ("", "ja")])]
 
 
 @pytest.mark.parametrize(("line", "reason"), [(b"no tab", "too few columns"), (b"go\tgro\xdf", "not UTF-8")])
@@ -100,7 +110,8 @@ def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reas
         clean(content)
     pairs, corpus = clean(content, drop_unreadable=True)
     assert pairs == [("a", "b"), ("c", "d")]
-    assert (corpus.dropped.counts, corpus.dropped.places) == ({reason: 1}, {reason: ["a.tsv, line 2"]})
+    shown = "" if reason == "not UTF-8" else ": 'no tab'"
+    assert (corpus.dropped.counts, corpus.dropped.places) == ({reason: 1}, {reason: [f"a.tsv, line 2{shown}"]})
 
 
 RULES = [
@@ -122,7 +133,20 @@ def test_each_rule_can_be_switched_on_and_off(clean: Clean, rule: str, reason: s
 
 
 def test_white_space_of_any_kind_is_no_control_character(clean: Clean) -> None:
-    assert clean("a\x0bb\x0cc\x1cd\x85e\u2028f\tb\n")[1].noticed.counts == {}
+    assert clean("a\x0bb\x0cc\x1cd\tb\n")[1].noticed.counts == {}
+
+
+@pytest.mark.parametrize("mark", ["\r", "\x85", "\u2028", "\u2029"])
+def test_a_line_break_within_a_line_is_a_space_and_counted(clean: Clean, mark: str) -> None:
+    pairs, corpus = clean(f"one{mark}two\tb\nc\td\n", normalization="nfc")
+    assert pairs[0] == (f"one{mark}two", "b")
+    assert corpus.noticed.counts == {"line break within a text, read as a space": 1}
+
+
+def test_joined_files_leave_no_byte_order_mark_in_a_sentence(clean: Clean) -> None:
+    pairs, corpus = clean("\ufeffa\tb\n" * 2, normalization="none")
+    assert pairs == [("a", "b")] * 2
+    assert corpus.noticed.counts == {"byte-order mark within the file, removed": 1}
 
 
 def test_files_given_apart_are_kept_whole(tmp_path: Path) -> None:
@@ -272,3 +296,22 @@ def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
 @pytest.mark.parametrize("pairs", [[], [Pair("", "")], [Pair("a", "a")] * 5, [Pair("你", "好")]])
 def test_too_little_text_gives_no_hint(pairs: list[Pair]) -> None:
     assert find_foreign_sides(pairs) == {}
+
+
+@pytest.mark.parametrize("text", ["lÃ¤chelt", "weiÃŸ", "itâ€™s", "ÐŸÑ€Ð¸Ð²ÐµÑ‚", "ä½\xa0å¥½"[:1] + "½¡"])
+def test_mojibake_is_noticed(clean: Clean, text: str) -> None:
+    noticed = clean(f"go\t{text}\na\tb\n", normalization="nfc", drop_control=False)[1].noticed.counts
+    assert noticed["mojibake (UTF-8 read as another encoding)"] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["lächelt", "São Tomé", "« déjà\xa0» là\xa0!", "AKYTÂ’AI", "Åland", "नमस्ते", "ÖÇĞÜ", "你好"]
+)
+def test_ordinary_text_is_no_mojibake(clean: Clean, text: str) -> None:
+    assert clean(f"go\t{text}\na\tb\n", normalization="nfc")[1].noticed.counts == {}
+
+
+def test_mojibake_is_repaired_on_demand(clean: Clean) -> None:
+    pytest.importorskip("ftfy")
+    pairs, corpus = clean("go\tlÃ¤chelt\na\tb\n", normalization="nfc", repair=["mojibake"])
+    assert pairs[0] == ("go", "lächelt") and corpus.noticed.counts == {"repaired": 1}

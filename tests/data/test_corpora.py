@@ -156,7 +156,7 @@ def test_what_cannot_be_a_further_corpus_is_refused_and_nothing_is_written(folde
         (NmtError, "'train' cannot be the name", {"corpora": {"train": "pairs.tsv"}}),
         (NmtError, r"There is no further corpus for tag 'bt'", {"tags": ["bt"]}),
         (NotFoundError, r"neither data/bt\.jsonl\.gz nor data/bt\.tsv\.gz", {"corpora": {"bt": []}}),
-        (NmtError, "received 3 files", {"corpora": {"bt": ["a", "b", "c"]}}),
+        (NotFoundError, "There is no file 'a'", {"corpora": {"bt": ["a", "b", "c"]}}),
         (DataError, "Corpus 'bt' has no usable pair", {"corpora": {"bt": write_tsv("empty.tsv", [])}}),
     ):
         with pytest.raises(error, match=message):

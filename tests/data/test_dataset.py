@@ -164,8 +164,8 @@ def test_the_manifest_counts_what_is_there() -> None:
         }
         shared = sum(" ".join(words(pair.source)) in trained_sources for pair in raw)
         assert counts.sources_in_training == (0 if name == "train" else shared)
-    unknown = {"source_language": None, "target_language": None}
-    assert manifest.settings == words_config(dataset="small", split="random", seed=3, **unknown)
+    resolved = {"source_language": None, "target_language": None, "header": False}
+    assert manifest.settings == words_config(dataset="small", split="random", seed=3, **resolved)
     assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
     assert set(manifest.files) == {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
     assert manifest.splits["test"].sources_in_training > 0  # or the count above was of nothing
@@ -332,7 +332,8 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
     assert json.loads(Path("data/small/manifest.json").read_text())["format"] == MANIFEST_FORMAT
     damage_json(lambda values: make_older(values, number))
     manifest = open_dataset("small").manifest
-    settings = small.manifest.settings.model_copy(update={"source_language": "auto", "target_language": "auto"})
+    default = {"source_language": "auto", "target_language": "auto"} | ({"header": "auto"} if number == 1 else {})
+    settings = small.manifest.settings.model_copy(update=default)
     assert (manifest.format, manifest.settings.model_dump()) == (number, settings.model_dump())
     assert manifest.languages == {"source": "source", "target": "target"}
     assert manifest.fingerprint == small.manifest.fingerprint

@@ -15,6 +15,7 @@ from nmt.errors import counted, printable
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
+MANY_REPEATS = 0.05  # share of pairs that repeat earlier ones, from which on the report names the remedy
 SPLIT_HELP = "pairs: one file, or the option twice with one side each. Default: a share of the pairs."
 
 
@@ -23,9 +24,9 @@ def prepare(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="One file with sentence pairs: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx), XLIFF (.xlf), "
-            "gettext (.po) or a pickled array "
-            "(N, 2) of str (.pkl). Or two text files, one for each side. A file may be gzipped (.gz) or in an archive "
+            help="Files with sentence pairs: TSV (.tsv, .txt), CSV (.csv), JSON (.jsonl, .json), Parquet, TMX (.tmx), "
+            "XLIFF (.xlf), gettext (.po) or a pickled array (N, 2) of str (.pkl). Or two text files, one for each "
+            "side. Also a folder, or an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
     ],
@@ -106,6 +107,7 @@ def describe(manifest: "Manifest") -> str:
 
     files = ", ".join(file.name for file in [manifest.corpus, *manifest.more_files])
     settings, report, vocabulary = manifest.settings, manifest.report, manifest.vocabulary
+    facts = [f"Recognized: {fact}" for fact in report.facts]
     dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
     source, target = manifest.languages.values()
     languages = "" if (source, target) == ("source", "target") else f"; languages {source} to {target}"
@@ -115,6 +117,7 @@ def describe(manifest: "Manifest") -> str:
     lines = [
         f"{files}: {counted(manifest.read, 'pair')} read{dropped}; split {settings.split}, seed "
         f"{settings.seed}{languages}",
+        *facts,
         *("  ".join([f"{label:<33}", *(f"{cell:>13}" for cell in cells)]) for label, *cells in table),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
@@ -136,11 +139,24 @@ def describe(manifest: "Manifest") -> str:
     for reason, count in report.noticed.items():
         checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""
         findings[reason] = f"Kept, but suspicious: {count:,} x {reason}{checked}"
+        if reason == "duplicates":
+            findings[reason] += _share_of_repeats(manifest, count)
+        if reason.startswith("mojibake"):
+            findings[reason] += " (to repair it: --set data.repair=[mojibake])"
     for reason, count in report.normalized.items():
         findings[reason] = f"Changed by normalization {settings.normalization}: {count:,} x {reason}"
     for reason, finding in findings.items():
         lines += [finding, *(f"    {place}" for place in report.places.get(reason, []))]
     return printable("\n".join(lines))
+
+
+def _share_of_repeats(manifest: "Manifest", count: int) -> str:
+    """Return the share of pairs that repeat earlier ones in the corpus, and the remedy if they are many."""
+    given = {file.role for file in manifest.more_files}
+    pairs = sum(split.pairs for name, split in manifest.splits.items() if name not in given)
+    if count < MANY_REPEATS * pairs:
+        return ""
+    return f", {count / pairs:.0%} of the pairs (to drop them: --set data.drop_duplicates=true)"
 
 
 def shares(pairs: Mapping[str, int], tags: Sequence[str] = ()) -> str:

@@ -1,59 +1,120 @@
-"""Readers of sentence pairs for each file format: pickle, TSV, two line-aligned files, JSON Lines, memories."""
+"""Readers of sentence pairs for each file format, chosen by the suffix of the file."""
 
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from nmt.config.data import DataConfig
-from nmt.data.sources.memories.reading import is_memory, read_memory, unit_name
+from nmt.data.sources.memories.reading import is_memory, languages_of_memories, read_memory, unit_name
+from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
-from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines, open_bytes
+from nmt.data.sources.records import is_json_list, read_records, record_fields
+from nmt.data.sources.tables import read_table, table_layout
+from nmt.data.sources.text_file import (
+    SHARD,
+    TextFile,
+    Unreadable,
+    numbered_lines,
+    open_bytes,
+    refuse_foreign,
+    text_facts,
+)
 from nmt.errors import DataError, counted
 from nmt.message import Settings
 from nmt.storage.json_file import parse_json
 
 PICKLES = {".pkl", ".pickle"}
 JSON_LINES = {".jsonl", ".ndjson"}
-
-
-class Pair(NamedTuple):
-    """A sentence and its translation, as they stand in the file."""
-
-    source: str
-    target: str
-
-
-NumberedPairs = Iterator[tuple[int, Pair | Unreadable]]
-"""Iterator over (number of the line, row or unit, counted from 1; its content)."""
+PARQUET = ".parquet"
+RECORDS = JSON_LINES | {".json", PARQUET}
 
 
 def unit_of(files: list[TextFile]) -> str:
-    """Return the unit that ``read_pairs`` numbers: "line", "row" of a pickled array, "unit" or "entry" of a memory."""
-    if is_memory(files[0]):
-        return unit_name(files[0])
-    return "row" if files[0].suffix in PICKLES else "line"
+    """Return the unit that ``read_pairs`` numbers: "line", "row", "item" of a list, "unit" or "entry" of a memory."""
+    file = files[0]
+    if file.suffix in PICKLES or file.suffix == PARQUET:
+        return "row"
+    if is_memory(file):
+        return unit_name(file)
+    return "item" if file.suffix == ".json" and is_json_list(file) else "line"
 
 
 def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
-    """Yield the numbered pairs of one file, or of two line-aligned files.
+    """Yield the numbered pairs of one file, of its shards, or of two line-aligned files.
 
     The suffix determines the format: .pkl and .pickle for a NumPy array of str, [N, 2], .jsonl and .ndjson for JSON
-    Lines, .tmx, .xlf, .xliff and .po for memories and catalogues, any other for TSV. A file may be gzipped or a member
-    of a zip archive.
+    Lines, .json for a list or lines, .parquet for Parquet, .tmx, .xlf, .xliff and .po for memories and catalogues, .csv
+    for CSV, any other for TSV. A file may be packed or a member of a zip archive. The numbers of shard K begin at K
+    times ``SHARD``.
 
     Raises:
         DataError: if a file as a whole breaks its format. A single bad pair is yielded as ``Unreadable``.
     """
     if len(files) == 2:
+        for file in files:
+            refuse_foreign(file)
         return _read_two_files(*files)
     file = files[0]
+    if file.shards and is_memory(file):
+        return _read_memories(file.shards, config)
+    if file.shards:
+        return _read_shards(file.shards, config)
+    return _read_file(file, config)
+
+
+def _read_file(file: TextFile, config: DataConfig) -> NumberedPairs:
     if file.suffix in PICKLES:
         return _read_pickle(file)
-    if file.suffix in JSON_LINES:
-        return _read_json_lines(file, config)
     if is_memory(file):
-        return _read_memory(file, config)
-    return _read_tsv(file, config)
+        return _read_memories([file], config)
+    if file.suffix == PARQUET:
+        return read_records(file, config, "row")
+    refuse_foreign(file)
+    if file.suffix in RECORDS:
+        return read_records(file, config, unit_of([file]))
+    return read_table(file, config)
+
+
+def _read_shards(shards: tuple[TextFile, ...], config: DataConfig) -> NumberedPairs:
+    for index, shard in enumerate(shards):
+        for number, item in read_pairs([shard], config):
+            yield index * SHARD + number, item
+
+
+def named_columns(files: list[TextFile], config: DataConfig) -> tuple[str, str] | None:
+    """Return the names of the source and the target column or field that a file shows; None if it shows none."""
+    file = files[0].shards[0] if files[0].shards else files[0]
+    if len(files) == 2 or file.suffix in PICKLES or is_memory(file):
+        return None
+    if file.suffix in RECORDS:
+        fields = record_fields(file, config)
+        # The last part of "translation.en" is the name.
+        names = [name.rpartition(".")[2] for name in (fields.source, fields.target)]
+        return (names[0], names[1]) if fields.is_recognized else None
+    layout = table_layout(file, config)
+    if layout.header is None or max(layout.source, layout.target) >= len(layout.header):
+        return None
+    return layout.header[layout.source], layout.header[layout.target]
+
+
+def facts_of(files: list[TextFile], config: DataConfig) -> list[str]:
+    """Return what was recognized in files rather than set, for the data report: encoding, header, delimiter, fields."""
+    facts = []
+    for file in files[0].shards or files:
+        if file.suffix in PICKLES or is_memory(file):
+            continue
+        if file.suffix != PARQUET:
+            facts += text_facts(file)
+        if len(files) == 2:
+            continue
+        if file.suffix in RECORDS:
+            fields = record_fields(file, config)
+            if fields.is_recognized:
+                facts.append(
+                    f"{file.name}: the source is in the field {fields.source!r}, the target in {fields.target!r}"
+                )
+        else:
+            facts += table_layout(file, config).facts(file)
+    return facts
 
 
 def _read_pickle(file: TextFile) -> NumberedPairs:
@@ -68,52 +129,23 @@ def _read_pickle(file: TextFile) -> NumberedPairs:
         yield number, Pair(str(source), str(target))
 
 
-def _read_tsv(file: TextFile, config: DataConfig) -> NumberedPairs:
-    lines = numbered_lines(file)
-    columns = [config.source_column or 1, config.target_column or 2]
-    if config.header or any(isinstance(column, str) for column in columns):
-        _, header = next(lines, (1, ""))
-        columns = [_column(file, header, column) for column in columns]
-    source, target = (int(column) - 1 for column in columns)
-    needed = max(source, target) + 1
-    for number, line in lines:
-        if isinstance(line, Unreadable):
-            yield number, line
-            continue
-        cells = line.split("\t")
-        if len(cells) >= needed:
-            yield number, Pair(cells[source], cells[target])
-        else:
-            received = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-            yield number, Unreadable("too few columns", (
-                f"{file}, line {number} has {received}: {line[:60]!r}. Each line of a TSV corpus has a source sentence "
-                f"in column {source + 1} and its translation in column {target + 1}, separated by tabs. Correct or "
-                "remove the line"
-            ))  # fmt: skip
-
-
-def _column(file: TextFile, header: str | Unreadable, column: int | str) -> int:
-    if isinstance(column, int):
-        return column
-    names = [] if isinstance(header, Unreadable) else header.split("\t")
-    if column not in names:
-        raise DataError(
-            f"{file}, line 1 names the columns {', '.join(names)[:200]!r}, not {column!r}. Set data.source_column and "
-            "data.target_column to two of these names, or to numbers from 1."
-        )
-    return names.index(column) + 1
-
-
 def _read_two_files(source_file: TextFile, target_file: TextFile) -> NumberedPairs:
     sides = (numbered_lines(source_file), numbered_lines(target_file))
     for number, (source, target) in enumerate(itertools.zip_longest(*sides), start=1):
         if source is None or target is None:
             short, long = (source_file, target_file) if source is None else (target_file, source_file)
-            unread = sum(1 for _ in sides[source is None])
-            raise DataError(
-                f"{short} has {counted(number - 1, 'line')}, {long} has {number + unread:,}. Two files are paired line "
-                "by line, so they need the same number of lines. Give two files that belong together."
-            )
+            unread, all_blank = 0, True
+            for _, line in itertools.chain([target if source is None else source], sides[source is None]):
+                unread += 1
+                all_blank = all_blank and isinstance(line, str) and not line.strip()
+            if not all_blank:
+                raise DataError(
+                    f"{short} has {counted(number - 1, 'line')}, {long} has {number - 1 + unread:,}. Two files are "
+                    "paired line by line, so they need the same number of lines. Give two files that belong together."
+                )
+            for place in range(number, number + unread):
+                yield place, blank_line(long, place)
+            return
         source_line, target_line = source[1], target[1]
         if isinstance(source_line, Unreadable):
             yield number, source_line
@@ -123,44 +155,16 @@ def _read_two_files(source_file: TextFile, target_file: TextFile) -> NumberedPai
             yield number, Pair(source_line, target_line)
 
 
-def _read_json_lines(file: TextFile, config: DataConfig) -> NumberedPairs:
-    fields = [config.source_column or "source", config.target_column or "target"]
-    if not all(isinstance(field, str) for field in fields):
-        raise DataError(
-            f"data.source_column is {config.source_column!r} and data.target_column {config.target_column!r}, but "
-            f"{file} is JSON Lines, whose fields have names. Set both to the names of fields."
-        )
-    for number, line in numbered_lines(file):
-        if isinstance(line, Unreadable):
-            yield number, line
-            continue
-        try:
-            value = parse_json(line)
-            texts = [value[field] for field in fields]
-        except ValueError as error:
-            received = f"is not JSON ({error})"
-        except (KeyError, TypeError, IndexError):
-            content = f"the fields {', '.join(value)}" if isinstance(value, dict) else f"a {type(value).__name__}"
-            received = f"has {content[:100]}"
-        else:
-            invalid = [text for text in texts if not _is_text(text)]
-            if not invalid:
-                yield number, Pair(*texts)
-                continue
-            received = f"has {invalid[0]!r:.60} instead of text"
-        yield number, Unreadable("not JSON with both fields", (
-            f"{file}, line {number} {received}. Each line of a JSON Lines corpus is an object with the text fields "
-            f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields in "
-            "data.source_column and data.target_column"
-        ))  # fmt: skip
-
-
 def read_scores(files: list[TextFile]) -> Iterator[float]:
     """Yield the field ``score`` of each line of JSON Lines; 0 for a line that is not JSON (see ``read_pairs``).
 
     Raises:
         DataError: if the file is not JSON Lines, or a line has no number in this field.
     """
+    if files[0].shards:
+        for shard in files[0].shards:
+            yield from read_scores([shard])
+        return
     if files[0].suffix not in JSON_LINES:
         raise DataError(
             f"{' and '.join(map(str, files))} has no scores. The filter score reads the field score of JSON Lines, as "
@@ -185,14 +189,9 @@ def read_scores(files: list[TextFile]) -> Iterator[float]:
         yield score
 
 
-def _is_text(value: object) -> bool:
-    """Return whether a value is text of valid Unicode. JSON can escape half a surrogate pair, which is not valid."""
-    try:
-        return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
-def _read_memory(file: TextFile, config: DataConfig) -> NumberedPairs:
-    for number, item in read_memory(file, config):
-        yield number, item if isinstance(item, Unreadable) else Pair(*item)
+def _read_memories(files: Sequence[TextFile], config: DataConfig) -> NumberedPairs:
+    """Yield the pairs of the shards of a corpus, all in the same two languages."""
+    languages = languages_of_memories(files, config)
+    for index, file in enumerate(files):
+        for number, item in read_memory(file, languages):
+            yield index * SHARD + number, item if isinstance(item, Unreadable) else Pair(*item)

@@ -1,4 +1,7 @@
-"""Text files (plain, gzipped or inside a zip archive) and their bounded readers.
+"""Text files (plain, packed or inside a zip archive) and their bounded readers.
+
+The first bytes of a file determine its packing (gzip, bzip2, xz, zstd) and its encoding (UTF-8, or UTF-16 and UTF-32
+with a byte-order mark), whatever its name is.
 
 Nothing is unpacked to disk. A packed file may grow to ``MAX_EXPANSION`` times its size (real text grows three to ten
 times), and a line has at most ``MAX_LINE`` bytes, so any content can be read with little memory.
@@ -8,6 +11,7 @@ import contextlib
 import errno
 import gzip
 import io
+import lzma
 import math
 import re
 import struct
@@ -18,6 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from nmt.data.sources.kinds import (
+    HEAD,
+    Unpacked,
+    Utf8,
+    encoding_of,
+    ends_with_cr,
+    foreign_kind,
+    is_text,
+    packing_of,
+    unpack_zstd,
+)
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.names import did_you_mean, find_file
 from nmt.storage.text import not_utf8, text_lines
@@ -30,6 +45,11 @@ MEMORIES = frozenset({".tmx", ".xlf", ".xliff", ".po"})
 # The default methods of zip programs. With other methods, zipfile unpacks a whole block at once, without a bound.
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _BUFFER = 2**18  # bytes
+LONG_LINE = "longer than a mebibyte"
+"""Reason for which a line is dropped."""
+_PACKINGS = (".gz", ".bz2", ".xz", ".zst")
+SHARD = 2**40
+"""Distance between the numbers of the first lines of two shards."""
 _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
 
 
@@ -41,6 +61,8 @@ class TextFile:
     """Path of the file or archive."""
     member: str | None = None
     """Name of the member in the archive; None for a file."""
+    shards: tuple["TextFile", ...] = ()
+    """Files that are read one after the other as a single corpus, this one first; empty for a single file."""
 
     def __str__(self) -> str:
         """Return the name as a user writes it: ``archive.zip/member`` for a member."""
@@ -62,15 +84,38 @@ class TextFile:
         return self.own_name.lower().endswith(".gz")
 
     @property
+    def has_packing_suffix(self) -> bool:
+        """Whether the name ends with the suffix of a packing, such as ".xz"."""
+        return self.own_name.lower().endswith(_PACKINGS)
+
+    @property
     def suffix(self) -> str:
         """Suffix that determines the format, in lower case: ".tsv" for "a.tsv.gz"."""
-        return Path(self.own_name.lower().removesuffix(".gz")).suffix
+        return Path(_without_packing(self.own_name.lower())).suffix
 
     @property
     def stem(self) -> str:
         """Name of the file without suffixes: "deu-eng" for "deu-eng.zip/deu.txt", "pairs" for "pairs.tsv.gz"."""
-        name = self.path.name
-        return Path(name[: -len(".gz")] if name.lower().endswith(".gz") else name).stem
+        return Path(_without_packing(self.path.name)).stem
+
+
+def _without_packing(name: str) -> str:
+    """Return a file name without the suffix of a packing: "a.tsv" for "a.tsv.gz"."""
+    suffix = next((suffix for suffix in _PACKINGS if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)]
+
+
+def every_file(files: list[TextFile]) -> list[TextFile]:
+    """Return the files of a corpus, with all shards."""
+    return [shard for file in files for shard in file.shards or (file,)]
+
+
+def shard_of(files: list[TextFile], number: int) -> tuple[list[TextFile], int]:
+    """Return the files in which a line stands that a reader has numbered, and its number there."""
+    if not files[0].shards:
+        return files, number
+    index, line = divmod(number, SHARD)
+    return [files[0].shards[index]], line
 
 
 class Unreadable(NamedTuple):
@@ -90,7 +135,7 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     """Return the file ``name``, which ``find_file`` looks for, or the member of an archive, ``archive.zip/member``.
 
     The member may be left out if the archive has only one, or only memories of one format, which are read together.
-    Members whose names begin with "_" or "." do not count.
+    Members whose names begin with "_" or "." do not count, nor do README and LICENSE.
 
     Raises:
         NotFoundError: if the file or member does not exist.
@@ -104,9 +149,6 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
         # Only a forged archive has members with unprintable or empty names.
         entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
     members = [entry.filename for entry in entries if not entry.is_dir()]
-    suffixes = {Path(member.lower()).suffix for member in members if not is_of_macos(member)}
-    if not archive_and_member and len(members) > 1 and len(suffixes) == 1 and suffixes <= MEMORIES:
-        return TextFile(path)
     if archive_and_member:
         member = archive_and_member[2]
         if member not in members:
@@ -115,7 +157,10 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
                 f"{first_names(members)}."
             )
         return TextFile(path, member)
-    texts = [member for member in members if not _is_note(member)]
+    texts = [member for member in members if not is_note(member)]
+    suffixes = {Path(member.lower()).suffix for member in texts}
+    if len(texts) > 1 and len(suffixes) == 1 and suffixes <= MEMORIES:
+        return TextFile(path)
     if len(texts) != 1:
         remedy = f"Give for example {path}/{texts[0]}" if texts else "Give an archive with sentences."
         raise DataError(
@@ -130,9 +175,18 @@ def is_of_macos(member: str) -> bool:
     return "__MACOSX/" in member or member.rsplit("/", 1)[-1].startswith("._")
 
 
-def _is_note(member: str) -> bool:
-    """Return whether a member is no corpus, such as "_about.txt" of Tatoeba or "__MACOSX/corpus.txt"."""
-    return member.rsplit("/", 1)[-1].startswith(("_", ".")) or "__MACOSX" in member
+_NOTES = re.compile(r"(readme|licen[cs]e|copying|changelog|notice|citation)\b.*", re.IGNORECASE)
+
+
+def is_note(member: str) -> bool:
+    """Return whether a member of an archive is no corpus, such as "_about.txt" of Tatoeba, README or LICENSE.
+
+    Catalogues have the names of the files that they translate, such as "license.po" and "__main__.po".
+    """
+    name = member.rsplit("/", 1)[-1]
+    if Path(name.lower()).suffix in MEMORIES:
+        return is_of_macos(member)
+    return name.startswith(("_", ".")) or "__MACOSX" in member or _NOTES.fullmatch(name) is not None
 
 
 def first_names(names: list[str]) -> str:
@@ -158,7 +212,8 @@ def reading(name: object) -> Iterator[None]:
     except RuntimeError as error:  # from zipfile, for a member with a password
         raise DataError(f"{name} cannot be unpacked: {error}. Unpack it first.") from None
     # OSError, ValueError and OverflowError: zipfile passes impossible lengths and positions to the system.
-    except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
+    except (zipfile.BadZipFile, OSError, zlib.error, lzma.LZMAError, EOFError, struct.error, ValueError,
+            OverflowError) as error:  # fmt: skip
         if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
             raise DataError(f"{name} cannot be read: {error.strerror}. Check its permissions and its disk.") from error
         raise DataError(f"{name} is damaged or cut off ({error}). Copy it again.") from None
@@ -187,7 +242,7 @@ class _Bounded(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
+def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
     """Yield the unpacked content as a stream.
 
     Raises:
@@ -206,10 +261,66 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
                 packed = min(packed, entry.compress_size)  # the archive may lie about a member
                 stream = cast(io.BufferedIOBase, opened.enter_context(archive.open(file.member)))
         content = io.BufferedReader(_Bounded(stream, packed if file.member else math.inf, file), _BUFFER)
-        if file.is_gzipped:
-            unpacked = cast(io.BufferedIOBase, opened.enter_context(gzip.GzipFile(fileobj=content)))
+        packing = packing_of(content.peek(HEAD))
+        if packing is not None:
+            if packing == "gzip":
+                unpacked = cast(io.BufferedIOBase, opened.enter_context(gzip.GzipFile(fileobj=content)))
+            elif packing == "zstd":
+                unpacked = unpack_zstd(content, file)
+            else:
+                unpacked = cast(io.BufferedIOBase, Unpacked(content, packing))
             content = io.BufferedReader(_Bounded(unpacked, packed, file), _BUFFER)
-        yield content
+        elif file.has_packing_suffix and not is_text(content.peek(HEAD)[:HEAD]):
+            raise DataError(f"{file} is damaged or cut off: it is not packed as its name says. Copy it again.")
+        yield cast(io.BufferedReader, content)
+
+
+def refuse_foreign(file: TextFile) -> None:
+    """Check that a file holds text, whatever its encoding is.
+
+    Raises:
+        DataError: if its first bytes are of another format, which the message names; also as ``open_bytes`` does.
+    """
+    with open_bytes(file) as stream:
+        head = stream.peek(HEAD)[:HEAD]
+    kind = foreign_kind(head, file.path if file.member is None else None)
+    if kind is not None:
+        remedy = kind.remedy.format(file=file)
+        raise DataError(f"{file} is {kind.name}. A corpus is text. {remedy}.")
+
+
+def text_facts(file: TextFile) -> list[str]:
+    """Return what the first bytes of a text file show that its name does not: packing, encoding, line ends."""
+    with open_bytes(file) as stream:
+        head = stream.peek(HEAD)
+        encoding = encoding_of(head)
+        facts = []
+        if encoding != "utf-8":
+            facts.append(f"{file.name}: the text is in {encoding.upper()}")
+        if ends_with_cr(head, encoding):
+            facts.append(f"{file.name}: lines end with CR alone, as on old Macs")
+        return facts
+
+
+@contextlib.contextmanager
+def open_text(file: TextFile) -> Iterator[io.BufferedReader]:
+    r"""Yield the content of a text file in UTF-8. A UTF-8 byte-order mark is kept.
+
+    UTF-16 and UTF-32 are converted if the file begins with a byte-order mark, and ``\r`` becomes ``\n`` if the text
+    has no other line ends.
+
+    Raises:
+        DataError: as ``open_bytes`` does.
+    """
+    with open_bytes(file) as stream:
+        head = stream.peek(HEAD)
+        encoding = encoding_of(head)
+        old_mac = ends_with_cr(head, encoding)
+        if encoding == "utf-8" and not old_mac:
+            yield stream
+            return
+        converted = cast(io.BufferedIOBase, Utf8(stream, encoding, ends_with_cr=old_mac))
+        yield cast(io.BufferedReader, io.BufferedReader(_Bounded(converted, math.inf, file), _BUFFER))
 
 
 def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
@@ -217,18 +328,23 @@ def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
 
     A byte-order mark at the beginning and ``\r`` at line ends are removed. U+2028 and similar characters are kept.
 
+    A line longer than ``MAX_LINE`` bytes is dropped.
+
     Raises:
-        DataError: for a line longer than ``MAX_LINE`` bytes, and as ``open_bytes`` does.
+        DataError: as ``open_bytes`` does.
     """
-    with open_bytes(file) as stream:
+    with open_text(file) as stream:
         number = 0
         while content := stream.readline(MAX_LINE + 1):
             number += 1
             if len(content) > MAX_LINE:
-                raise DataError(
+                while content and not content.endswith(b"\n"):
+                    content = stream.readline(MAX_LINE)
+                yield number, Unreadable(LONG_LINE, (
                     f"{file}, line {number} is longer than {MAX_LINE:,} bytes. A corpus has one sentence or one pair "
-                    "per line. Give another text file."
-                )
+                    "per line. Remove the line"
+                ), is_dropped=True)  # fmt: skip
+                continue
             try:
                 line = content.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -238,10 +354,16 @@ def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
 
 
 def read_lines(file: TextFile) -> list[str]:
-    """Return the lines of a UTF-8 file, split as ``text_lines`` splits.
+    """Return the lines of a text file, split as ``text_lines`` splits.
 
     Raises:
-        DataError: if the file is not UTF-8, naming the first such line; also as ``open_bytes`` does.
+        DataError: if the file is not UTF-8, naming the first such line, or the format of the file if it is no text;
+            also as ``open_bytes`` does.
     """
-    with open_bytes(file) as stream:
-        return text_lines(stream.read(), str(file))
+    with open_text(file) as stream:
+        content = stream.read()
+    try:
+        return text_lines(content, str(file))
+    except DataError:
+        refuse_foreign(file)
+        raise

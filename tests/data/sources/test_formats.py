@@ -171,8 +171,12 @@ TABLE = "id\ten\tde\n1\tgo\tgeh\n2\tstop\thalt\n"
         ({"source_column": 2, "target_column": 3, "header": True}, [("go", "geh"), ("stop", "halt")]),
         ({"source_column": "en", "target_column": "de"}, [("go", "geh"), ("stop", "halt")]),
         ({"source_column": "de", "target_column": 2}, [("geh", "go"), ("halt", "stop")]),
-        ({"source_column": 3}, [("de", "en"), ("geh", "go"), ("halt", "stop")]),
-        ({"header": True}, [("1", "go"), ("2", "stop")]),
+        ({"source_column": 3}, [("geh", "go"), ("halt", "stop")]),
+        ({"source_column": 1}, [("1", "go"), ("2", "stop")]),
+        ({"source_column": 3, "header": False}, [("de", "en"), ("geh", "go"), ("halt", "stop")]),
+        ({}, [("go", "geh"), ("stop", "halt")]),
+        ({"header": True}, [("go", "geh"), ("stop", "halt")]),
+        ({"source_language": "de", "target_language": "en"}, [("geh", "go"), ("halt", "stop")]),
     ],
 )
 def test_columns_are_chosen_by_number_or_name(corpus: Writer, config: dict, pairs: list[tuple[str, str]]) -> None:
@@ -188,10 +192,12 @@ def test_a_line_that_is_no_pair_is_named_and_the_others_are_read(corpus: Writer,
     assert unit_of([TextFile(path)]) == "line"
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(corpus: Writer) -> None:
-    path = corpus("a.tsv", "go\tgeh\n" + "x" * (text_files.MAX_LINE + 1))
-    with pytest.raises(DataError, match=r"a\.tsv, line 2 is longer than 1,048,576 bytes\."):
-        read(path)
+def test_a_line_without_end_is_dropped_and_never_in_memory(corpus: Writer) -> None:
+    path = corpus("a.tsv", "go\tgeh\n" + "x" * 3 * text_files.MAX_LINE + "\nstop\thalt\n")
+    (_, first), (number, fault), (last, second) = read(path)
+    assert (first, second, number, last) == (("go", "geh"), ("stop", "halt"), 2, 3)
+    assert isinstance(fault, Unreadable) and fault.is_dropped
+    assert "a.tsv, line 2 is longer than 1,048,576 bytes" in fault.message
 
 
 # --- two files

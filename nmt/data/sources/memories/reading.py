@@ -1,10 +1,11 @@
 """Reader of translation memories and catalogues as corpora, and of archives of many of them."""
 
 import io
+import itertools
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from nmt.config.data import DataConfig
@@ -48,13 +49,22 @@ def unit_name(file: TextFile) -> str:
     return "line" if file.suffix == ".po" else "unit"
 
 
-def read_memory(file: TextFile, config: DataConfig) -> Iterator[tuple[int, tuple[str, str] | Unreadable]]:
+def languages_of_memories(files: Sequence[TextFile], config: DataConfig) -> Languages | None:
+    """Return the two languages of the memories of a corpus; None for files without translations.
+
+    Raises:
+        DataError: if a file breaks its format, or the languages must be named.
+    """
+    units = itertools.chain.from_iterable(map(_units, files))
+    return choose_languages(str(files[0]), units, config)
+
+
+def read_memory(file: TextFile, languages: Languages | None) -> Iterator[tuple[int, tuple[str, str] | Unreadable]]:
     """Yield the numbered pairs of a memory or catalogue. Several pairs of a unit have its number.
 
     Raises:
-        DataError: if the file breaks its format, or its languages must be named.
+        DataError: if the file breaks its format.
     """
-    languages = choose_languages(str(file), _units(file), config)
     kind = unit_name(file)
     for count, read in enumerate(_units(file), start=1):
         number = read.unit.line if kind == "line" else count
@@ -87,9 +97,9 @@ def memory_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | No
     """Return the source and target language of a memory, in lower case; None for a file without translations.
 
     Raises:
-        DataError: as ``read_memory`` does.
+        DataError: as ``languages_of_memories`` does.
     """
-    languages = choose_languages(str(file), _units(file), config)
+    languages = languages_of_memories(file.shards or (file,), config)
     return None if languages is None else (languages.source, languages.target)
 
 
@@ -101,11 +111,11 @@ def _units(file: TextFile) -> Iterator[ReadUnit]:
         return
     others: list[str] = []
     has_memories = False
-    for name, stream in _members(file):
+    for name, content in _members(file):
         suffix = PurePosixPath(name.lower()).suffix
         if suffix in READERS and not is_of_macos(name):
             has_memories = True
-            yield from _read(f"{file}/{printable(name)}", suffix, stream)
+            yield from _read(f"{file}/{printable(name)}", suffix, content)
         elif len(others) < 20:
             others.append(printable(name))
     if not has_memories:
