@@ -183,7 +183,7 @@ def _refusal(files: list[TextFile], item: Unreadable, config: DataConfig) -> Dat
     items = [following for _, following in itertools.islice(read_pairs(files, config), FIRST_LINES)]
     bad = sum(isinstance(following, Unreadable) and not following.is_dropped for following in items)
     if bad > MOST_UNREADABLE * len(items) and (bad > 1 or len(items) == 1):
-        return DataError(f"{item.message}. {bad:,} of the first {len(items):,} lines are not readable as pairs.")
+        return DataError(f"{item.message}. {bad:,} of the first {len(items):,} lines cannot be read as pairs.")
     return DataError(
         f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
     )

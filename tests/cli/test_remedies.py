@@ -21,7 +21,6 @@ has no tab: => nmt prepare pairs.tsv --set data.drop_unreadable=true
 line 2 has 2 columns: => nmt prepare pairs.tsv --set data.target_column=3 --set data.drop_unreadable=true
 names the columns 'english, german' => nmt prepare pairs.tsv --set data.source_column=english --set data.target_column={german}
 line 1 has the fields a, b => nmt prepare pairs.jsonl --set data.source_column={a} --set data.target_column={b}
-line 1 has the fields a, b => nmt prepare pairs.jsonl --set data.drop_unreadable=true
 data.source_column is 1 => nmt prepare pairs.jsonl --set data.source_column={source} --set data.target_column={target}
 unit 2 has segments in en, fr => nmt prepare pairs.tmx --set data.drop_unreadable=true
 has segments in de, en, fr in one unit => nmt prepare pairs.tmx --set data.source_column=en --set data.target_column=de

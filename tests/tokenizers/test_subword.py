@@ -19,7 +19,7 @@ from nmt.errors import DataError
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.normalization import nfc
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
-from nmt.tokenizers.subword import SAMPLING_ALPHA, SubwordTokenizer, default_vocabulary_size
+from nmt.tokenizers.subword import DEFAULT_LONGEST, SAMPLING_ALPHA, SubwordTokenizer, default_vocabulary_size
 from nmt.tokenizers.word import CharacterTokenizer
 
 QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -222,3 +222,12 @@ def test_every_line_of_25_languages_comes_back(corpora: Path) -> None:
         tokenizer = fit_tokenizer(lines, DataConfig(tokenizer="subword", normalization="nfc"))
         wrong = [line for line in lines if tokenizer.decode(tokenizer.encode(line)) != nfc(line)]
         assert not wrong, f"{file.name}: {wrong[:3]}"
+
+
+def test_texts_longer_than_sentencepieces_limit_count_too() -> None:
+    long = " ".join(f"ωμέγα{number}" for number in range(600))
+    assert len(long.encode()) > DEFAULT_LONGEST
+    tokenizer = SubwordTokenizer.fit(
+        [long] * 5 + ["go there"] * 5, DataConfig(normalization="nfc", vocabulary_size=400)
+    )
+    assert len(tokenizer.encode("ωμέγα")) < len("ωμέγα".encode())

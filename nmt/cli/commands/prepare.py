@@ -15,7 +15,7 @@ from nmt.errors import counted, printable
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
-MANY_REPEATS = 0.05  # share of pairs that repeat earlier ones, from which on the report names the remedy
+MANY_REPEATS = 0.1  # share of pairs that repeat earlier ones, from which on the report names the remedy
 SPLIT_HELP = "pairs: one file, or the option twice with one side each. Default: a share of the pairs."
 
 
