@@ -71,6 +71,24 @@ def test_further_corpora_follow_in_training_and_no_held_out_sentence_is_in_it(gi
     assert all(split.sources_in_training == 0 for split in manifest.splits.values())
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_names_of_languages_tell_the_sides_of_further_corpora_too(reverse: bool) -> None:
+    """In a folder, sides stand in the order of the main corpus. With "reverse" they are exchanged as they stand."""
+    main = write_tsv("pairs.en-de.tsv", ORIGINAL)
+    Path("web").mkdir()
+    for side, code in enumerate(("en", "de")):
+        Path(f"web/web.de-en.{code}").write_text("".join(f"{pair[side]}\n" for pair in FURTHER))
+    Path("records.jsonl").write_text("".join(
+        json.dumps({"de": target, "en": source}) + "\n" for source, target in SYNTHETIC
+    ))  # fmt: skip
+    settings = {"data.corpora": {
+        "web": {"files": ["web"], "reverse": reverse}, "records": {"files": ["records.jsonl"], "reverse": reverse},
+    }}  # fmt: skip
+    dataset = nmt.prepare(main, name="all", set=WORDS | settings)
+    train = texts(dataset, "train")
+    assert set(FURTHER) | set(SYNTHETIC) <= set(train)
+
+
 def test_one_corpus_is_prepared_to_the_same_bytes_as_before_there_were_several() -> None:
     dataset = prepared("pairs", set={"data.tokenizer": "word"})
     assert dataset.manifest.fingerprint == "429d56b9a52705670272f10d1b93b0db99381c60c110af2845ec44b47df0919e"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from nmt.config.data import DataConfig
 from nmt.data.prepare import prepare
 from nmt.data.sources import text_file
+from nmt.data.sources.corpus_files import find_corpus
 from nmt.data.sources.formats import Pair, read_pairs, unit_of
 from nmt.data.sources.memories import catalogue, reading
 from nmt.data.sources.memories.reading import memory_languages
@@ -418,6 +419,26 @@ def test_an_archive_of_catalogues_is_a_corpus(corpus: Writer, tmp_path: Path, na
     assert reasons(path) == {"untranslated": 1, "other language": 1}
     assert memory_languages(find_text_file(str(path), []), DataConfig()) == ("msgid", "de")
     assert pairs(path, source_column="msgid", target_column="fr") == [("go", "va")]
+
+
+def test_catalogues_in_a_folder_are_in_the_two_languages_of_the_first(tmp_path: Path) -> None:
+    for name, text in {"__main__.po": 'msgstr ""', "license.po": 'msgstr "geh"', "z.po": 'msgstr "halt"'}.items():
+        language = "fr" if name == "z.po" else "de"
+        (tmp_path / name).write_text(po(f'msgid "go"\n{text}', language=language))
+    files = find_corpus([str(tmp_path)], [], "files", DataConfig())
+    assert [shard.name for shard in files[0].shards] == ["__main__.po", "license.po", "z.po"]
+    found = [item for _, item in read_pairs(files, DataConfig())]
+    assert found[1] == ("go", "geh")
+    assert [item.reason for item in found if isinstance(item, Unreadable)] == ["untranslated", "other language"]
+    assert memory_languages(files[0], DataConfig()) == ("msgid", "de")
+
+
+def test_a_zip_of_catalogues_has_no_notes(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("README.txt", "__main__.po", "license.po"):
+            archive.writestr(name, po('msgid "go"\nmsgstr "geh"'))
+    [file] = find_corpus([str(tmp_path / "a.zip")], [], "files", DataConfig())
+    assert [item for _, item in read_pairs([file], DataConfig())] == [("go", "geh")] * 2
 
 
 def test_a_tar_without_memories_is_named_with_the_remedy(corpus: Writer) -> None:
