@@ -20,6 +20,7 @@ from nmt.storage.arrays import read_arrays
 from nmt.storage.disk import DiskError
 from nmt.storage.file_lock import locked
 from nmt.training import stopping
+from nmt.training.plan import decided
 from nmt.training.stopping import average, average_runs
 
 SETTINGS = {
@@ -36,7 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         dataset = prepare_pairs()
-        train("run", CONFIG, dataset, decode=ValidationDecoder(CONFIG, dataset))
+        train("run", CONFIG, dataset, decode=ValidationDecoder(decided(CONFIG, dataset), dataset))
     return folder
 
 
@@ -68,7 +69,7 @@ def test_an_average_asked_for_stands_until_training_goes_on(run: Run, dataset: D
     assert run.average() == asked_for
     assert trainer_of(run.name, CONFIG, dataset).is_finished()
     longer = tiny(**{**SETTINGS, "epochs": 9})
-    again = train("run", longer, dataset, decode=ValidationDecoder(longer, dataset)).run.average()
+    again = train("run", longer, dataset, decode=ValidationDecoder(decided(longer, dataset), dataset)).run.average()
     assert again is not None
     assert again.epochs == [8, 9]
 
