@@ -84,7 +84,7 @@ def resolve_languages(
 
 def _codes_of_file(file: TextFile, config: DataConfig, named: tuple[str, str] | None) -> Codes:
     """Return the codes in a memory or catalogue, in the names of columns, or in the name of a file of pairs."""
-    columns: tuple[int | str | None, int | str | None] = (config.source_column, config.target_column)
+    columns = (config.source_column, config.target_column)
     if is_memory(file):
         stated = memory_languages(file, config) or ("", "")
         first, second = map(standard_code, stated)
@@ -92,9 +92,12 @@ def _codes_of_file(file: TextFile, config: DataConfig, named: tuple[str, str] | 
     source, target = _pair_in_name(file.own_name)
     if file.suffix in PICKLES:  # their columns are fixed
         return source, target
-    columns = named or columns
-    if any(isinstance(column, str) for column in columns):
-        return code_in_name(str(columns[0])), code_in_name(str(columns[1]))
+    are_configured = any(isinstance(column, str) for column in columns)
+    names = named or columns
+    if named or are_configured:
+        codes = code_in_name(str(names[0])), code_in_name(str(names[1]))
+        if are_configured or codes != (None, None):
+            return codes
     in_order = int(columns[0] or 1) < int(columns[1] or 2)
     return (source, target) if in_order else (target, source)
 

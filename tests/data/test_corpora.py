@@ -89,6 +89,19 @@ def test_names_of_languages_tell_the_sides_of_further_corpora_too(reverse: bool)
     assert set(FURTHER) | set(SYNTHETIC) <= set(train)
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["share", "files"])
+def test_many_repeats_are_said_with_their_share_and_the_remedy(given: bool) -> None:
+    pairs = [*small_pairs(80), *small_pairs(20)]
+    for side, name in enumerate(("a.en", "a.de")):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in pairs))
+    held_out = [(f"{source} once", f"{target} einmal") for source, target in small_pairs(20)]
+    files = {"validation": write_tsv("v.tsv", held_out[:10]), "test": write_tsv("t.tsv", held_out[10:])}
+    dataset = nmt.prepare(["a.en", "a.de"], set=WORDS, **(files if given else {}))
+    assert "20 x duplicates, 20% of the pairs (to drop them: --set data.drop_duplicates=true)" in describe(
+        dataset.manifest
+    )
+
+
 def test_one_corpus_is_prepared_to_the_same_bytes_as_before_there_were_several() -> None:
     dataset = prepared("pairs", set={"data.tokenizer": "word"})
     assert dataset.manifest.fingerprint == "429d56b9a52705670272f10d1b93b0db99381c60c110af2845ec44b47df0919e"

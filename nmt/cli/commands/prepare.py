@@ -152,8 +152,8 @@ def describe(manifest: "Manifest") -> str:
 
 def _share_of_repeats(manifest: "Manifest", count: int) -> str:
     """Return the share of pairs that repeat earlier ones in the corpus, and the remedy if they are many."""
-    given = {file.role for file in manifest.more_files}
-    pairs = sum(split.pairs for name, split in manifest.splits.items() if name not in given)
+    roles = {file.role for file in manifest.more_files}
+    pairs = sum(split.pairs for name, split in manifest.splits.items() if name == "train" or name not in roles)
     if count < MANY_REPEATS * pairs:
         return ""
     return f", {count / pairs:.0%} of the pairs (to drop them: --set data.drop_duplicates=true)"

@@ -14,6 +14,7 @@ from nmt.data.sources.columns import choose_columns
 from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
 from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines
 from nmt.errors import DataError
+from nmt.message import Settings
 
 CSV = ".csv"
 SAMPLE_LINES = 1000  # first lines that tell the layout of a table
@@ -131,11 +132,12 @@ def table_layout(file: TextFile, config: DataConfig) -> Layout:
     is_recognized = False
     if header is None and config.header == "auto" and _is_header(first, configured, config):
         header, is_recognized = first, True
-    if header is not None and configured == [None, None]:
-        chosen = choose_columns(header, config)
-        columns = list(chosen) if chosen else columns
+    chosen = choose_columns(header, config) if header is not None and configured == [None, None] else None
+    columns = list(chosen) if chosen else columns
     source, target = (_index(file, header or first, column) for column in columns)
     rows = [cells for cells in (sample[1:] if header is not None else sample) if any(map(str.strip, cells))]
+    if configured == [None, None]:
+        _refuse_numbers(file, rows, (source, target))
     most = _columns_of_most(file, rows, header, max(source, target) + 1)
     return Layout(delimiter, source, target, most, header, is_recognized)
 
@@ -159,6 +161,30 @@ def _index(file: TextFile, header: list[str], column: int | str) -> int:
             "data.target_column to two of these names, or to numbers from 1."
         )
     return header.index(column)
+
+
+def _refuse_numbers(file: TextFile, rows: list[list[str]], columns: tuple[int, int]) -> None:
+    """Check that two of more than two columns hold text, and not for example the numbers of sentences.
+
+    Raises:
+        DataError: if each row after the first, which may name the columns, has a number in one of the two.
+    """
+    body = [cells for cells in rows[1:] if len(cells) > max(2, *columns)]
+    if not body or len(body) < len(rows) // 2:
+        return
+    numbers = [index for index in columns if all(cells[index].strip().isdecimal() for cells in body)]
+    if not numbers:
+        return
+    width = min(map(len, body))
+    lengths = [sum(len(cells[index]) for cells in body) for index in range(width)]
+    first, second = sorted(sorted(range(width), key=lengths.__getitem__)[-2:])
+    raise DataError(
+        f"{file}: column {numbers[0] + 1} holds only numbers, such as {body[0][numbers[0]].strip()!r:.40}. Of its "
+        f"{width} columns, two must hold the sentences: 1 and 2, unless the first line names them. Say where they are, "
+        "for example with ",
+        Settings({"data.source_column": first + 1, "data.target_column": second + 1}),
+        ".",
+    )
 
 
 def _columns_of_most(file: TextFile, rows: list[list[str]], header: list[str] | None, needed: int) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.data import DataConfig
+from nmt.data.sources.columns import choose_columns
 from nmt.data.sources.corpus_files import find_corpus
 from nmt.data.sources.formats import facts_of, named_columns, read_pairs
 from nmt.data.sources.pairs import Pair
@@ -112,6 +113,34 @@ def test_fields_are_recognized_by_their_names(tmp_path: Path, record: dict) -> N
         (tmp_path / name).write_text(content)
         items = read(tmp_path / name)
         assert items[0] == ("go", "geh") and reasons(items) == (["blank line"] if name == "a.jsonl" else [])
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["id", "sourceLang", "targetLang", "sourceString", "targetString"], ("sourceString", "targetString")),
+        (["SRC", "TRG", "src_id", "trg_id"], ("SRC", "TRG")),
+        (["source text", "target text"], ("source text", "target text")),
+        (["source_lang", "target_lang"], None), (["source", "tgt"], None), (["sources", "target"], None),
+        (["target_tokenized", "source_tokenized", "target", "source"], ("source", "target")),
+    ],
+)  # fmt: skip
+def test_usual_names_of_columns(names: list[str], chosen: tuple[str, str] | None) -> None:
+    assert choose_columns(names, DataConfig()) == chosen
+
+
+@pytest.mark.parametrize("first", ["", "number\ta\tid\ttext\n", "id\tde\tx\ty\n"])
+def test_numbers_of_sentences_are_no_sentences(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(first + "".join(f"{n}\tgo to {n}\t{n + 7}\tgeh zu {n}\n" for n in range(5)))
+    with pytest.raises(DataError, match=r"column 1 holds only numbers") as refused:
+        read(path)
+    remedy = refused.value.on_command_line()
+    assert "data.source_column=2" in remedy and "data.target_column=4" in remedy
+    items = read(path, source_column=2, target_column=4)
+    assert items[-1] == ("go to 4", "geh zu 4") and not reasons(items)
+    path.write_text("".join(f"{n}\t{n + 1}\n" for n in range(5)))  # a corpus of numbers
+    assert len(read(path)) == 5
 
 
 def test_files_of_pairs_are_shards_and_places_name_them(tmp_path: Path) -> None:
