@@ -5,6 +5,7 @@ import io
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -94,8 +95,9 @@ class SubwordTokenizer:
         characters += FIRST_WORD + 1 + (256 if config.byte_fallback else 0)
         # With many characters for the size of the vocabulary, the rarest 0.05% of them become bytes.
         coverage = 1.0 if 4 * characters <= size or not config.byte_fallback else 0.9995
-        # sentencepiece leaves longer texts out without a word.
         longest = max((len(text.encode()) for text in sentences), default=0)
+        # sentencepiece leaves longer texts out without a word. It stores a limit that is set, even to the default.
+        limit: dict[str, Any] = {"max_sentence_length": longest} if longest > DEFAULT_LONGEST else {}
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -103,7 +105,7 @@ class SubwordTokenizer:
                 hard_vocab_limit=False, character_coverage=coverage, byte_fallback=config.byte_fallback,
                 normalization_rule_name="identity", remove_extra_whitespaces=False,
                 pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, unk_surface=UNKNOWN,
-                num_threads=TRAINER_THREADS, minloglevel=2, max_sentence_length=max(longest, DEFAULT_LONGEST),
+                num_threads=TRAINER_THREADS, minloglevel=2, **limit,
             )  # fmt: skip
         except (RuntimeError, OSError) as error:
             reason = "is too small" if size <= characters else f"cannot be trained ({str(error)[-99:]!r})"

@@ -231,3 +231,8 @@ def test_texts_longer_than_sentencepieces_limit_count_too() -> None:
         [long] * 5 + ["go there"] * 5, DataConfig(normalization="nfc", vocabulary_size=400)
     )
     assert len(tokenizer.encode("ωμέγα")) < len("ωμέγα".encode())
+
+
+def test_a_limit_that_is_the_default_is_not_stored_since_it_would_change_every_tokenizer() -> None:
+    tokenizer = SubwordTokenizer.fit(["go there"] * 5, DataConfig(normalization="nfc", vocabulary_size=400))
+    assert b"\x90\x01\xe0\x20" not in tokenizer.model  # field 18, max_sentence_length, with the value 4,192
