@@ -184,6 +184,11 @@ _STARTS = (
 _TAR = Kind("a tar archive", "Unpack it with tar -xf {file}, and give a file in it")
 _PICKLE = Kind("a pickle", _RENAME.format(suffix=".pkl"))
 _HTML = Kind("a web page", "Look at it: a failed download often leaves an error page in place of the file")
+_MEMORIES = (
+    (b"<tmx", Kind("a translation memory (TMX)", _RENAME.format(suffix=".tmx"))),
+    (b"<xliff", Kind("an XLIFF file", _RENAME.format(suffix=".xlf"))),
+)
+_CATALOGUE = Kind("a gettext catalogue", _RENAME.format(suffix=".po"))
 _MOST_NULS = 0.3  # share of the bytes at odd or at even places
 LEAST_SHOWN = 200  # bytes from which on NULs tell UTF-16
 
@@ -204,9 +209,17 @@ def foreign_kind(head: bytes, path: Path | None = None) -> Kind | None:
         return _TAR
     if len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return _PICKLE
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:15].lower().startswith((b"<!doctype html", b"<html")):
+    return _kind_of_text(head.lstrip(b"\xef\xbb\xbf \t\r\n")) or _without_mark(head)
+
+
+def _kind_of_text(head: bytes) -> Kind | None:
+    """Recognize text that is not read as lines of a corpus: web pages, and memories and catalogues by another name."""
+    if head[:15].lower().startswith((b"<!doctype html", b"<html")):
         return _HTML
-    return _without_mark(head)
+    for element, kind in _MEMORIES:
+        if head.startswith(element) or (head.startswith(b"<?xml") and element in head):
+            return kind
+    return _CATALOGUE if b'\nmsgid "' in b"\n" + head and b'\nmsgstr "' in head else None
 
 
 def _kind_of_zip(path: Path | None) -> Kind:

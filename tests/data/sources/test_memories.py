@@ -433,6 +433,10 @@ def test_catalogues_in_a_folder_are_in_the_two_languages_of_the_first(tmp_path: 
     assert memory_languages(files[0], DataConfig()) == ("msgid", "de")
 
 
+def test_a_catalogue_in_utf_16_is_read(corpus: Writer) -> None:
+    assert pairs(corpus("a.po", 'msgid "go"\nmsgstr "größer, أكبر"\n'.encode("utf-16"))) == [("go", "größer, أكبر")]
+
+
 def test_a_zip_of_catalogues_has_no_notes(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for name in ("README.txt", "__main__.po", "license.po"):

@@ -53,6 +53,8 @@ def test_old_line_ends_are_line_ends(tmp_path: Path) -> None:
         (b"PAR1", "Parquet"), (b"%PDF-1.4", "PDF"), (b"PK\x03\x04", "zip archive"), (b"\x80\x04", "pickle"),
         (b"SQLite format 3\0", "SQLite"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Excel"), (b"{\\rtf1", "word processor"),
+        (b'<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">', "TMX"),
+        (b"\xef\xbb\xbf<xliff", "XLIFF"), (b'# Catalogue\nmsgid ""\nmsgstr ""\n', "gettext"),
         (b" <!DOCTYPE HTML>", "web page"), (b"a" * 257 + b"ustar", "tar"),
         (("go\tgeh\n" * 60).encode("utf-16-le"), "UTF-16LE without"),
     ],

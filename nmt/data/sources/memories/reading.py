@@ -21,6 +21,7 @@ from nmt.data.sources.text_file import (
     first_names,
     is_of_macos,
     open_bytes,
+    open_text,
     reading,
 )
 from nmt.errors import DataError, printable
@@ -106,7 +107,8 @@ def memory_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | No
 def _units(file: TextFile) -> Iterator[ReadUnit]:
     """Yield the units of a file, or of all files in an archive."""
     if not _is_archive(file):
-        with open_bytes(file) as stream:
+        # XML names its encoding, and a catalogue in UTF-16 has a byte-order mark.
+        with open_text(file) if file.suffix == ".po" else open_bytes(file) as stream:
             yield from _read(str(file), file.suffix, stream)
         return
     others: list[str] = []
