@@ -215,10 +215,11 @@ class DataConfig(Section):
     score_runs: list[str] = Field([], max_length=2)
     """Runs that score pairs for the filter ``score``, as ``RUN`` or ``RUN:EPOCH``: a run that translates from source to
     target, and optionally a run of the opposite direction. Empty: the scores are in field ``score`` of JSON Lines."""
-    repair: list[Literal["entities", "tokenized", "mojibake"]] = Field([])
+    repair: list[Literal["entities", "tokenized", "mojibake", "quotes"]] = Field([])
     """Repairs of the corpus before the filters: ``entities`` decodes HTML entities, such as ``&amp;``; ``tokenized``
     removes the spaces of a tokenizer, as in ``do n't , he said``; ``mojibake`` undoes a wrong decoding, as in
-    ``lÃ¤chelt`` for ``lächelt``, with the package ftfy."""
+    ``lÃ¤chelt`` for ``lächelt``, with the package ftfy; ``quotes`` undoes the quotes that
+    pandas puts around a cell and doubles within it."""
 
     @property
     def tags(self) -> list[str]:

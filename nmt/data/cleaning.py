@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.data import CorpusConfig, DataConfig
-from nmt.data.filters import Score, letters_of, reason_finder, repair_pair
+from nmt.data.filters import Score, entities, has_table_quotes, letters_of, reason_finder, repair_pair
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import facts_of, read_pairs, read_scores, unit_of
@@ -49,7 +49,9 @@ _MOJIBAKE = re.compile(
     r"\u00e2\u20ac[\u0153\u009d\u02dc\u2122\u201c\u201d\u00a6]"
 )
 _ODD = re.compile(rf"{_CONTROL.pattern}|{_LINE_BREAK.pattern}|{_MARK}|{_MOJIBAKE.pattern}")
-MOJIBAKE = "mojibake (UTF-8 read as another encoding)"
+MOJIBAKE, ENTITIES, TABLE_QUOTES = "mojibake (UTF-8 read as another encoding)", "HTML entities", "quotes of a table"
+REPAIRS = {MOJIBAKE: "mojibake", ENTITIES: "entities", TABLE_QUOTES: "quotes"}
+"""Value of ``data.repair`` that undoes each kind of damage."""
 Progress = Callable[[str, int, int | None], None]
 """Progress callback: (step, pairs done, total number of pairs or None if unknown)."""
 
@@ -246,8 +248,10 @@ def _check(
     if isinstance(item, Unreadable) and not (config.drop_unreadable or item.is_dropped):
         raise _refusal(files, item, config)
     notices: list[str] = []
-    if isinstance(item, Pair) and (_ODD.search(item.source) or _ODD.search(item.target)):
-        item, notices = _inspect_odd(item)
+    if isinstance(item, Pair):
+        if _ODD.search(item.source) or _ODD.search(item.target):
+            item, notices = _inspect_odd(item)
+        notices += _repairable(item)
     pair = repair_pair(item, config) if config.repair and isinstance(item, Pair) else item
     usable = _normalize_pair(pair, config, keeps_empty=keeps_empty)
     if isinstance(item, Unreadable) or isinstance(pair, Unreadable):
@@ -261,8 +265,9 @@ def _check(
         notices.append("empty side in the test set")
     elif usable[0] == usable[1]:
         notices.append(IDENTICAL)
-    if MOJIBAKE in notices and pair is not item and not any(map(_MOJIBAKE.search, pair)):
-        notices.remove(MOJIBAKE)
+    if isinstance(pair, Pair) and pair is not item:
+        left = _repairable(pair)
+        notices = [notice for notice in notices if notice not in REPAIRS or notice in left]
     return _Checked(item, pair, usable, notices)
 
 
@@ -283,11 +288,21 @@ def _inspect_odd(pair: Pair) -> tuple[Pair, list[str]]:
         notices.append("byte-order mark within the file, removed")
     if any(map(_CONTROL.search, bare)):
         notices.append(CONTROL)
-    if any(map(_MOJIBAKE.search, bare)):
-        notices.append(MOJIBAKE)
     if any(_LINE_BREAK.search(side.strip()) for side in bare):
         notices.append("line break within a text, read as a space")
     return bare, notices
+
+
+def _repairable(pair: Pair) -> list[str]:
+    """Return the kinds of damage in a pair that ``data.repair`` undoes."""
+    kinds = []
+    if not (pair.source.isascii() and pair.target.isascii()) and any(map(_MOJIBAKE.search, pair)):
+        kinds.append(MOJIBAKE)
+    if entities(*pair):
+        kinds.append(ENTITIES)
+    if any(map(has_table_quotes, pair)):
+        kinds.append(TABLE_QUOTES)
+    return kinds
 
 
 def read_corpus(

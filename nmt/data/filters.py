@@ -271,13 +271,22 @@ _UNDO = [(re.compile(pattern), to) for pattern, to in (
 )]  # fmt: skip
 
 
+def has_table_quotes(text: str) -> bool:
+    """Return whether a text is a cell in quotes, as pandas writes it into TSV: the quotes within it are doubled."""
+    if '""' not in text or len(text) < 4 or text[0] != '"' or text[-1] != '"':
+        return False
+    return '"' not in text[1:-1].replace('""', "")
+
+
 def repair_pair(pair: Pair, config: DataConfig) -> Pair:
-    """Return a pair with HTML entities and tokenization undone (``data.repair``); the same object if unchanged.
+    """Return a pair with the repairs of ``data.repair``; the same object if unchanged.
 
     Raises:
         NotFoundError: for the repair "mojibake" without the package ftfy.
     """
     sides = list(pair)
+    if "quotes" in config.repair:
+        sides = [side[1:-1].replace('""', '"') if has_table_quotes(side) else side for side in sides]
     if "mojibake" in config.repair:
         require("corpora", "ftfy")
         ftfy = importlib.import_module("ftfy")

@@ -311,6 +311,24 @@ def test_ordinary_text_is_no_mojibake(clean: Clean, text: str) -> None:
     assert clean(f"go\t{text}\na\tb\n", normalization="nfc")[1].noticed.counts == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "repair", "repaired"),
+    [
+        ('"He said ""hi"""', "quotes of a table", "quotes", 'He said "hi"'),
+        ("Tom &amp; Mary", "HTML entities", "entities", "Tom & Mary"),
+    ],
+)
+def test_damage_of_other_programs_is_noticed_and_repaired_on_demand(
+    clean: Clean, text: str, kind: str, repair: str, repaired: str
+) -> None:
+    lines = f'{text}\tgut\n"a" or "b"\tR&D\n"c"\td\n'
+    pairs, corpus = clean(lines, normalization="nfc")
+    assert corpus.noticed.counts == {kind: 1}
+    pairs, corpus = clean(lines, normalization="nfc", repair=[repair])
+    assert (pairs[0].source, corpus.noticed.counts) == (repaired, {"repaired": 1})
+    assert pairs[1:] == [('"a" or "b"', "R&D"), ('"c"', "d")]
+
+
 def test_mojibake_is_repaired_on_demand(clean: Clean) -> None:
     pytest.importorskip("ftfy")
     pairs, corpus = clean("go\tlÃ¤chelt\na\tb\n", normalization="nfc", repair=["mojibake"])

@@ -24,9 +24,8 @@ def prepare(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Files with sentence pairs: TSV (.tsv, .txt), CSV (.csv), JSON (.jsonl, .json), Parquet, TMX (.tmx), "
-            "XLIFF (.xlf), gettext (.po) or a pickled array (N, 2) of str (.pkl). Or two text files, one for each "
-            "side. Also a folder, or an archive "
+            help="Files with sentence pairs: TSV (.tsv, .txt), CSV, JSON (.jsonl, .json), Parquet, TMX, XLIFF, gettext "
+            "(.po) or a pickled array (.pkl). Or two text files, one for each side. Also a folder, or an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
     ],
@@ -103,6 +102,7 @@ def prepare(
 
 def describe(manifest: "Manifest") -> str:
     """Return a description of a dataset for the terminal: counts, and pairs that were dropped or look wrong."""
+    from nmt.data.cleaning import REPAIRS
     from nmt.reporting.facts import split_rows
 
     files = ", ".join(file.name for file in [manifest.corpus, *manifest.more_files])
@@ -141,8 +141,8 @@ def describe(manifest: "Manifest") -> str:
         findings[reason] = f"Kept, but suspicious: {count:,} x {reason}{checked}"
         if reason == "duplicates":
             findings[reason] += _share_of_repeats(manifest, count)
-        if reason.startswith("mojibake"):
-            findings[reason] += " (to repair it: --set data.repair=[mojibake])"
+        if reason in REPAIRS:
+            findings[reason] += f" (to repair it: --set data.repair=[{REPAIRS[reason]}])"
     for reason, count in report.normalized.items():
         findings[reason] = f"Changed by normalization {settings.normalization}: {count:,} x {reason}"
     for reason, finding in findings.items():

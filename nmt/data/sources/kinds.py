@@ -226,7 +226,10 @@ def _kind_of_zip(path: Path | None) -> Kind:
     try:
         with zipfile.ZipFile(path or "") as archive:
             names = archive.namelist()
-            mimetype = archive.read("mimetype") if "mimetype" in names[:1] else b""
+            mimetype = b""
+            if "mimetype" in names[:1]:
+                with archive.open("mimetype") as member:
+                    mimetype = member.read(HEAD)
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return _ZIP
     folders = {name.partition("/")[0] for name in names}
