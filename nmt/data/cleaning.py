@@ -23,7 +23,7 @@ from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import facts_of, read_pairs, read_scores, unit_of
 from nmt.data.sources.pairs import NumberedPairs, Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, shard_of
-from nmt.errors import DataError, printable
+from nmt.errors import DataError, counted, printable
 from nmt.message import Settings
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space, first_change
 
@@ -185,7 +185,8 @@ def _refusal(files: list[TextFile], item: Unreadable, config: DataConfig) -> Dat
     items = [following for _, following in itertools.islice(read_pairs(files, config), FIRST_LINES)]
     bad = sum(isinstance(following, Unreadable) and not following.is_dropped for following in items)
     if bad > MOST_UNREADABLE * len(items) and (bad > 1 or len(items) == 1):
-        return DataError(f"{item.message}. {bad:,} of the first {len(items):,} lines cannot be read as pairs.")
+        looked_at = counted(len(items), "line")
+        return DataError(f"{item.message}. Looked at {looked_at}, and {bad:,} cannot be read as pairs.")
     return DataError(
         f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
     )

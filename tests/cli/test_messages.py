@@ -127,11 +127,11 @@ $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --name english-german-both  => data/english-german-both was prepared
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
 => data.tokenizer is set to 'char', but --tokenizer-of requires 'word'
-$ nmt prepare english-german-both.pkl --name again --languages english-german  => --languages is 'english-german'
+$ nmt prepare english-german-both.pkl --name again --languages en-xx  => --languages is 'en-xx'
 $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.target_language=fr
 => data.target_language is set to 'fr', but --languages requires 'de'.
-$ nmt prepare english-german-both.pkl --name again --set data.source_language=English
-=> 'English' is no language code
+$ nmt prepare english-german-both.pkl --name again --set data.source_language=Englisch
+=> 'Englisch' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now
 $ nmt prepare english-german-both.pkl --name new --filters score  => has no scores
 $ nmt prepare english-german-both.pkl --name new --filters score --set data.score_runs=[bass]  => no run 'bass'
@@ -193,7 +193,7 @@ $ printf 'english\tgerman\none\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.source_column=english --set data.target_column=deutsch
 => pairs.tsv, line 1 names the columns 'english, german'
 $ printf 'one\teins\ntwo\tzwei\tdrei\nthree\tdrei\nfive\tf\tx\n' > pairs.tsv
-$ nmt prepare pairs.tsv  => pairs.tsv: of the first 4 lines, 2 have more than 2 columns
+$ nmt prepare pairs.tsv  => pairs.tsv: 2 of the first 4 lines have more columns than most
 $ printf 'one,eins\n"two,zwei\nthree,drei\n' > pairs.csv
 $ nmt prepare pairs.csv  => pairs.csv, line 2 is no row of CSV
 $ printf 'one\n' > pairs.tsv
@@ -386,8 +386,8 @@ $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i 's/"format": 6/"format": 7/' data/english-german-both/manifest.json
-$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 7
+$ sed -i 's/"format": 7/"format": 8/' data/english-german-both/manifest.json
+$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 8
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train
 $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json
@@ -516,9 +516,9 @@ $ nmt synthesize mono.en --name bt --export fast  => Run 'base' has no export 'f
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 1}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
 $ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with other settings: input
-$ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 2}' > data/.bt.synthesis/state.json
+$ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 3}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
-$ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 2
+$ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 3
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
 $ nmt translate --set decoding.tag=bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none

@@ -23,7 +23,7 @@ from nmt.data.sources.text_file import (
     numbered_lines,
     reading,
 )
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.message import Argument
 from nmt.storage.names import find_file
 
@@ -60,7 +60,11 @@ def find_corpus(names: Sequence[str], folders: Iterable[Path], argument: str, co
     if not all(with_pairs):
         some = files[with_pairs.index(True)] if any(with_pairs) else None
         single = files[with_pairs.index(False)]
-        received = f"{some} holds pairs, and {single} does not" if some else f"received {len(files)} files without tabs"
+        received = (
+            f"{some} holds pairs, and {single} does not"
+            if some
+            else f"received {counted(len(files), 'file')} without tabs"
+        )
         raise DataError(
             Argument(argument),
             f": {received}. A corpus is one or more files of pairs, or two files with one side each. Give one or the "

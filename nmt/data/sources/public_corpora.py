@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from nmt.config.languages import three_letter_code
 from nmt.data.sources.public import PublicFile, check_size, query, shown_size, size_of
 from nmt.data.sources.text_file import first_names, reading
-from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.errors import ConflictError, DataError, NotFoundError, counted
 from nmt.storage.atomic import write_bytes
 from nmt.storage.names import check_name, did_you_mean
 
@@ -240,7 +240,7 @@ def listed(languages: tuple[str, str]) -> Iterator[str]:
         yield f"nmt fetch tatoeba {pair}  {_TATOEBA_CREDIT}"
     found = sorted(opus_corpora(languages), key=lambda corpus: corpus.pairs or 0, reverse=True)
     for corpus in found:
-        pairs = "unknown number of" if corpus.pairs is None else f"{corpus.pairs:,}"
-        yield f"nmt fetch opus:{corpus.corpus} {pair}  {pairs} pairs, {shown_size(corpus.size)}, {corpus.version}"
+        pairs = "unknown number of pairs" if corpus.pairs is None else counted(corpus.pairs, "pair")
+        yield f"nmt fetch opus:{corpus.corpus} {pair}  {pairs}, {shown_size(corpus.size)}, {corpus.version}"
     if found:
         yield "Licences of OPUS are in each archive (README, LICENSE) and at https://opus.nlpl.eu."

@@ -13,7 +13,7 @@ from nmt.config.data import DataConfig
 from nmt.data.sources.columns import choose_columns
 from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
 from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines
-from nmt.errors import DataError
+from nmt.errors import DataError, counted
 from nmt.message import Settings
 
 CSV = ".csv"
@@ -90,8 +90,8 @@ def _bad_row(file: TextFile, number: int, cells: list[str], layout: Layout) -> U
         return Unreadable("header repeated", message, text, is_dropped=True)
     if len(cells) > layout.columns:
         return Unreadable(f"more columns than most lines: a {_NAMES[layout.delimiter]} within a sentence?", (
-            f"{place} has {len(cells)} columns, and most lines have {layout.columns}: {text[:60]!r}. Replace the "
-            f"{_NAMES[layout.delimiter]} within a sentence"
+            f"{place} has {counted(len(cells), 'column')}, and most lines have {layout.columns}: {text[:60]!r}. Replace "
+            f"the {_NAMES[layout.delimiter]} within a sentence"
         ), text, is_dropped=True)  # fmt: skip
     delimiter = _NAMES[layout.delimiter]
     received = f"no {delimiter}" if len(cells) == 1 else f"{len(cells)} columns"
@@ -179,9 +179,8 @@ def _refuse_numbers(file: TextFile, rows: list[list[str]], columns: tuple[int, i
     lengths = [sum(len(cells[index]) for cells in body) for index in range(width)]
     first, second = sorted(sorted(range(width), key=lengths.__getitem__)[-2:])
     raise DataError(
-        f"{file}: column {numbers[0] + 1} holds only numbers, such as {body[0][numbers[0]].strip()!r:.40}. Of its "
-        f"{width} columns, two must hold the sentences: 1 and 2, unless the first line names them. Say where they are, "
-        "for example with ",
+        f"{file}: column {numbers[0] + 1} holds only numbers, such as {body[0][numbers[0]].strip()!r:.40}. Two columns "
+        "must hold the sentences: 1 and 2, unless the first line names them. Say where they are, for example with ",
         Settings({"data.source_column": first + 1, "data.target_column": second + 1}),
         ".",
     )
@@ -195,8 +194,8 @@ def _columns_of_most(file: TextFile, rows: list[list[str]], header: list[str] | 
     longer = sum(count for columns, count in counts.items() if columns > most)
     if longer > MOST_CUT * len(rows):
         raise DataError(
-            f"{file}: of the first {len(rows):,} lines, {longer:,} have more than {most} columns. A tab or another "
-            "delimiter within a sentence cuts it in two, so a corpus has the same number of columns in nearly every "
+            f"{file}: {longer:,} of the first {counted(len(rows), 'line')} have more columns than most, {most}. A tab or "
+            "another delimiter within a sentence cuts it in two, so a corpus has the same number of columns in nearly every "
             "line. Replace such delimiters within sentences, or write cells in quotes as a CSV file. If the further "
             f"columns hold no sentences, leave them out: cut -f1-{needed} {file} > columns.tsv"
         )

@@ -76,7 +76,7 @@ def test_a_tab_in_a_sentence_is_counted_and_never_cuts_a_translation(tmp_path: P
     path.write_text("".join(f"one {n}\teins\tCC BY\n" for n in range(9)))  # a further column in every line
     assert reasons(read(path)) == []
     path.write_text("a\tb\nc\td\te\n" * 9)
-    with pytest.raises(DataError, match="9 have more than 2 columns"):
+    with pytest.raises(DataError, match="9 of the first 18 lines have more columns than most, 2"):
         read(path)
 
 
