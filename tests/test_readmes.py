@@ -134,6 +134,12 @@ def write_corpora(folder: Path) -> None:
     with zipfile.ZipFile(data / "deu-eng.zip", "w") as archive:
         archive.writestr("deu.txt", tsv(raw))
         archive.writestr("_about.txt", "notes")
+    (data / "part-1.tsv").write_text(tsv(raw[:150]))
+    (data / "part-2.tsv").write_text(tsv(raw[150:]))
+    with zipfile.ZipFile(data / "corpus.de-en.zip", "w") as archive:
+        for side, code in enumerate(("en", "de")):
+            archive.writestr(f"corpus.de-en.{code}", "".join(f"{pair[side]}\n" for pair in raw))
+        archive.writestr("README", "notes")
     with zipfile.ZipFile(data / "archive.zip", "w") as archive:
         archive.writestr("europarl.de-en.tsv.gz", gzip.compress(tsv(raw).encode()))
         archive.writestr("news.de-en.tsv.gz", gzip.compress(tsv(raw).encode()))
