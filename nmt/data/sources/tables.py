@@ -90,8 +90,8 @@ def _bad_row(file: TextFile, number: int, cells: list[str], layout: Layout) -> U
         return Unreadable("header repeated", message, text, is_dropped=True)
     if len(cells) > layout.columns:
         return Unreadable(f"more columns than most lines: a {_NAMES[layout.delimiter]} within a sentence?", (
-            f"{place} has {counted(len(cells), 'column')}, and most lines have {layout.columns}: {text[:60]!r}. Replace "
-            f"the {_NAMES[layout.delimiter]} within a sentence"
+            f"{place} has {counted(len(cells), 'column')}, and most lines have {layout.columns}: {text[:60]!r}. "
+            f"Replace the {_NAMES[layout.delimiter]} within a sentence"
         ), text, is_dropped=True)  # fmt: skip
     delimiter = _NAMES[layout.delimiter]
     received = f"no {delimiter}" if len(cells) == 1 else f"{len(cells)} columns"
@@ -194,10 +194,10 @@ def _columns_of_most(file: TextFile, rows: list[list[str]], header: list[str] | 
     longer = sum(count for columns, count in counts.items() if columns > most)
     if longer > MOST_CUT * len(rows):
         raise DataError(
-            f"{file}: {longer:,} of the first {counted(len(rows), 'line')} have more columns than most, {most}. A tab or "
-            "another delimiter within a sentence cuts it in two, so a corpus has the same number of columns in nearly every "
-            "line. Replace such delimiters within sentences, or write cells in quotes as a CSV file. If the further "
-            f"columns hold no sentences, leave them out: cut -f1-{needed} {file} > columns.tsv"
+            f"{file}: {longer:,} of the first {counted(len(rows), 'line')} have more columns than most, {most}. A tab "
+            "or another delimiter within a sentence cuts it in two, so a corpus has the same number of columns in "
+            "nearly every line. Replace such delimiters within sentences, or write cells in quotes as a CSV file. If "
+            f"the further columns hold no sentences, leave them out: cut -f1-{needed} {file} > columns.tsv"
         )
     return most
 
