@@ -3,6 +3,7 @@
 import io
 import pyexpat
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from nmt.data.sources.memories.units import Unit
@@ -17,7 +18,7 @@ SUBSTITUTE = "\x1a"
 """Takes the place of a character that XML does not have, so that the rule about control characters drops the pair."""
 
 
-class XmlReader:
+class XmlReader(ABC):
     """Base class of readers that collect the segments of each translation unit from the events of expat.
 
     It refuses declarations, since a few declared entities or attribute defaults can expand to any amount of text.
@@ -59,13 +60,13 @@ class XmlReader:
         """Number of the current line, from 1."""
         return self._parser.CurrentLineNumber
 
+    @abstractmethod
     def start(self, element: str, attributes: dict[str, str]) -> None:
         """Handle the start of an element, whose name has no prefix of a namespace."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, element: str) -> None:
         """Handle the end of an element."""
-        raise NotImplementedError
 
     def open_unit(self) -> None:
         """Count the characters of a new unit."""
