@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt.errors import NmtError
 from nmt.message import Argument
 from nmt.storage.names import did_you_mean
-from nmt.tokenizers.scripts import HAN, KANA, UNSPACED
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -50,9 +49,6 @@ _OF_LANGUAGE = {
     **dict.fromkeys(("zh", "yue", "wuu", "lzh"), "zh"),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz", "shn"), "char"),
 }
-# Scripts without spaces between words, by a language whose tokenization serves all languages of the script. Kana come
-# before Chinese characters, which Japanese has too.
-_SCRIPTS = {name: re.compile(f"[{script}]") for name, script in (("ja", KANA), ("zh", HAN), ("th", UNSPACED))}
 _SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
 
 
@@ -78,9 +74,12 @@ def tokenization_of(language: str, references: Iterable[str] = ()) -> str:
 
 def _language_of_script(texts: Iterable[str]) -> str:
     """Return a language that is written in the script of texts, if it has no spaces; else an empty string."""
+    from nmt.tokenizers.scripts import HAN, KANA, UNSPACED  # noqa: PLC0415 - slow to import, for nmt --help
+
     letters = "".join(filter(str.isalpha, "".join(texts)))
-    for language, script in _SCRIPTS.items():
-        if letters and len(script.findall(letters)) >= _SHARE * len(letters):
+    # Kana come before Chinese characters, which Japanese has too. The tokenization of Thai serves the other scripts.
+    for language, script in (("ja", KANA), ("zh", HAN), ("th", UNSPACED)):
+        if letters and len(re.findall(f"[{script}]", letters)) >= _SHARE * len(letters):
             return language
     return ""
 
