@@ -1,6 +1,5 @@
 """Table of translation metrics. sacrebleu computes them, and is imported at the first use."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +48,6 @@ _OF_LANGUAGE = {
     **dict.fromkeys(("zh", "yue", "wuu", "lzh"), "zh"),
     **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz", "shn"), "char"),
 }
-_SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
 
 
 def tokenization_of(language: str, references: Iterable[str] = ()) -> str:
@@ -65,23 +63,13 @@ def tokenization_of(language: str, references: Iterable[str] = ()) -> str:
     """
     base = language.partition("-")[0].lower()
     if base == "target":
-        base = _language_of_script(references)
+        from nmt.tokenizers.scripts import language_without_spaces  # noqa: PLC0415 - slow to import, for nmt --help
+
+        base = language_without_spaces(references)
     mecab = {"ja": "ja-mecab", "ko": "ko-mecab"}.get(base)
     if mecab and all(find_spec(module) for module in PACKAGES[mecab]):
         return mecab
     return _OF_LANGUAGE.get(base, "char" if base == "ja" else DEFAULT_TOKENIZATION)
-
-
-def _language_of_script(texts: Iterable[str]) -> str:
-    """Return a language that is written in the script of texts, if it has no spaces; else an empty string."""
-    from nmt.tokenizers.scripts import HAN, KANA, UNSPACED  # noqa: PLC0415 - slow to import, for nmt --help
-
-    letters = "".join(filter(str.isalpha, "".join(texts)))
-    # Kana come before Chinese characters, which Japanese has too. The tokenization of Thai serves the other scripts.
-    for language, script in (("ja", KANA), ("zh", HAN), ("th", UNSPACED)):
-        if letters and len(re.findall(f"[{script}]", letters)) >= _SHARE * len(letters):
-            return language
-    return ""
 
 
 def make_metric(

@@ -122,6 +122,27 @@ def continues_word(before: str, after: str) -> bool:
     return len(meeting) == 2 and are_letters and not _SPACELESS.search(meeting)
 
 
+_SHARE = 0.1  # of the letters, from which a script counts: Japanese text has about half of its letters in kana
+# Kana come before Chinese characters, which Japanese has too. Thai stands for all other scripts without spaces.
+_LANGUAGES_WITHOUT_SPACES = (
+    ("ja", re.compile(f"[{KANA}]")),
+    ("zh", re.compile(f"[{HAN}]")),
+    ("th", re.compile(f"[{UNSPACED}]")),
+)
+
+
+def language_without_spaces(texts: Iterable[str]) -> str:
+    """Return a language written in the script of texts, if that has no spaces between words; else an empty string.
+
+    The languages are "ja" for Japanese, "zh" for Chinese, and "th" for the other scripts without spaces.
+    """
+    letters = "".join(filter(str.isalpha, "".join(texts)))
+    for language, letter in _LANGUAGES_WITHOUT_SPACES:
+        if letters and len(letter.findall(letters)) >= _SHARE * len(letters):
+            return language
+    return ""
+
+
 _NO_SPACE_BETWEEN_SENTENCES = frozenset({"zh", "ja", "yue", "wuu", "lzh"})
 _SPACELESS_END = re.compile(f"[{HAN}{KANA}\u3001-\u303f\uff01-\uff65]$")
 
