@@ -3,8 +3,8 @@
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import Protocol
 
+from nmt.documents.document import Document
 from nmt.documents.gettext import Catalogue
 from nmt.documents.html import Page
 from nmt.documents.markdown import Markdown
@@ -19,26 +19,20 @@ PART = 256
 """Most lines that are translated together."""
 
 
-class Document(Protocol):
-    """A document in memory."""
-
-    texts: list[str]
-    """Texts of the document, with marks in place of tags."""
-
-    def render(self, texts: list[str]) -> bytes:
-        """Return the document with these texts in place of ``texts``; their numbers are equal."""
-
-
-FORMATS: dict[str, Callable[[bytes, str], Document]] = {
-    ".html": Page, ".htm": Page, ".srt": Subtitles, ".vtt": Subtitles, ".po": Catalogue, ".docx": WordDocument,
-    ".md": Markdown, ".markdown": Markdown,
+FORMATS: dict[str, type[Document]] = {
+    suffix: format_
+    for format_ in (Page, Markdown, Subtitles, Catalogue, WordDocument)
+    for suffix in format_.SUFFIXES
 }  # fmt: skip
-"""Readers by suffix. A reader takes the content of a document, and its name for messages."""
+"""Formats by suffix. Each is created from the content of a document, and its name for messages."""
 
 
 def supported_suffixes() -> list[str]:
     """Return the suffixes of the formats whose packages are installed."""
-    return [suffix for suffix in FORMATS if suffix != ".docx" or importlib.util.find_spec("docx")]
+    return [
+        suffix for suffix, format_ in FORMATS.items()
+        if not format_.PACKAGE or importlib.util.find_spec(format_.PACKAGE)
+    ]  # fmt: skip
 
 
 def suffix_of(name: str) -> str:
@@ -57,17 +51,6 @@ def read_document(name: str, content: bytes) -> Document:
     if len(content) > MOST_BYTES:
         raise DataError(f"{name} has {len(content):,} bytes. A document may have {MOST_BYTES:,}. Split it.")
     return FORMATS[suffix_of(name)](content, name)
-
-
-def render_document(document: Document, texts: list[str], source: str, target: str) -> bytes:
-    """Return a document with these texts in place of ``document.texts``.
-
-    Args:
-        document: a document of any format.
-        texts: the texts of the document in the language ``target``.
-        source, target: language codes, which an HTML page declares; "source" and "target" if they are unknown.
-    """
-    return document.render(texts, source, target) if isinstance(document, Page) else document.render(texts)
 
 
 def translate_texts(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nmt.documents.charsets import catalogue_codec, decode_exactly
+from nmt.documents.document import Document
 from nmt.errors import DataError
 from nmt.storage.text import decode_utf8
 
@@ -41,8 +42,10 @@ class _Field:
         return "".join(string[0][1:].removesuffix('"') for string in self.strings)
 
 
-class Catalogue:
+class Catalogue(Document):
     """A catalogue (.po file) in the charset of its header. The header, translated and obsolete entries stay."""
+
+    SUFFIXES = (".po",)
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the untranslated entries.
@@ -50,6 +53,7 @@ class Catalogue:
         Raises:
             DataError: if the catalogue is not in the charset of its header.
         """
+        super().__init__(content, name)
         header = _header(content.decode("latin-1"))
         charset = _CHARSET.search(header.escaped) if header else None
         self._is_template = charset is None or charset[1] == TEMPLATE
@@ -63,7 +67,6 @@ class Catalogue:
             )
         self._text = text
         self._places: list[tuple[int, int]] = []
-        self.texts: list[str] = []
         singular = plural = ""
         fields = [*_fields(text)]
         for field_, following in itertools.zip_longest(fields, fields[1:]):
@@ -78,7 +81,7 @@ class Catalogue:
                 self._places.append(field_.strings[0].span())
                 self.texts.append(singular if is_singular else plural)
 
-    def render(self, texts: list[str]) -> bytes:
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the catalogue with translations of ``texts``, in UTF-8 if its charset lacks some characters."""
         parts, previous_end = list[str](), 0
         for (start, end), text in zip(self._places, texts, strict=True):

@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple
 
 from nmt.documents.blocks import SOFT_BREAK, Block, Item
 from nmt.documents.charsets import decode_exactly, page_codec
+from nmt.documents.document import Document
 from nmt.documents.page_language import LANGUAGE_ATTRIBUTES, Edit, Span, Tag, language_edits
 from nmt.errors import DataError
 
@@ -90,8 +91,10 @@ class _Element(NamedTuple):
 PAGE = _Element("", translated=True, preformatted=False, foreign=False, language="")
 
 
-class Page:
+class Page(Document):
     """An HTML file."""
+
+    SUFFIXES = (".html", ".htm")
 
     def __init__(self, content: bytes, name: str) -> None:
         """Read a page in the encoding that it declares, by default UTF-8.
@@ -99,6 +102,7 @@ class Page:
         Raises:
             DataError: if the page is not in this encoding, or browsers do not read it.
         """
+        super().__init__(content, name)
         self._codec = page_codec(content, name)
         html = decode_exactly(content, self._codec)
         if html is None:

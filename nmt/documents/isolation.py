@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
-from nmt.documents.formats import read_document, render_document
+from nmt.documents.formats import read_document
 from nmt.errors import DataError, NmtError
 
 MOST_SECONDS, MOST_MEMORY = 10, 2**30
@@ -79,7 +79,7 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     document = read_document(str(request["name"]), content)
     translations = request.get("texts")
     if isinstance(translations, list):
-        return render_document(document, translations, *request["languages"])  # type: ignore[misc]
+        return document.render(translations, *request["languages"])  # type: ignore[misc]
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))
     return json.dumps({"texts": document.texts if is_short else [], "characters": characters}).encode()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from markdown_it.token import Token
 
 from nmt.documents.blocks import Block, Item
+from nmt.documents.document import Document
 from nmt.documents.markdown_inline import PARSER, Image, escape, read_items, write_items
 from nmt.storage.text import decode_utf8
 from nmt.tokenizers.marks import move_space_out_of_tags
@@ -54,8 +55,10 @@ class _Span(NamedTuple):
     """Sources of images whose descriptions are translated."""
 
 
-class Markdown:
+class Markdown(Document):
     """A Markdown file in UTF-8."""
+
+    SUFFIXES = (".md", ".markdown")
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the texts.
@@ -63,6 +66,7 @@ class Markdown:
         Raises:
             DataError: if the file is not in UTF-8, or a text has too many tags.
         """
+        super().__init__(content, name)
         self._source = decode_utf8(content, name)
         pieces = _LINE_END.split(self._source)
         self._lines = pieces[::2]
@@ -88,12 +92,12 @@ class Markdown:
         self.texts += [image.description for image in self._images.values()]
         """The texts, followed by the descriptions of images."""
 
-    def render(self, texts: list[str]) -> bytes:
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the document with these texts in place of ``texts``."""
         images: dict[str, str] = {}
-        for (source, image), description in zip(self._images.items(), texts[len(self._parts) :], strict=True):
+        for (image_source, image), description in zip(self._images.items(), texts[len(self._parts) :], strict=True):
             if description != image.description:
-                images[source] = f"![{escape(description)}{image.rest}"
+                images[image_source] = f"![{escape(description)}{image.rest}"
         remaining, written, previous_end = iter(texts), list[str](), 0
         for span in self._spans:
             translations = [next(remaining) for _ in span.parts]

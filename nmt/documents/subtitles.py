@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from nmt.documents.blocks import Item
+from nmt.documents.document import Document
 from nmt.documents.html import Markup
 from nmt.storage.text import as_cell, decode_utf8
 
@@ -14,8 +15,10 @@ _LINE_BEGINNING = re.compile(r"(?:\{\\[^{}]*+\}|[-–—♪] )+")
 """Position of the text, and the dash that marks a change of speaker."""
 
 
-class Subtitles:
+class Subtitles(Document):
     """A file of subtitles in UTF-8."""
+
+    SUFFIXES = (".srt", ".vtt")
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the cues.
@@ -23,13 +26,14 @@ class Subtitles:
         Raises:
             DataError: if the file is not in UTF-8.
         """
+        super().__init__(content, name)
         self._text = decode_utf8(content, name)
         self._places = [*find_cues(self._text)]
         has_entities = self._text.lstrip("\ufeff").startswith("WEBVTT")
         self._cues = [Cue(self._text[start:end], has_entities=has_entities) for start, end in self._places]
         self.texts = [text for cue in self._cues for text in cue.texts]
 
-    def render(self, texts: list[str]) -> bytes:
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the subtitles with these texts in place of ``texts``."""
         remaining, parts, previous_end = iter(texts), list[str](), 0
         for (start, end), cue in zip(self._places, self._cues, strict=True):

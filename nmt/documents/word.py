@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from nmt.documents.blocks import Block, Item
+from nmt.documents.document import Document
 from nmt.errors import DataError
 from nmt.extras import require
 
@@ -20,11 +21,14 @@ _TRANSLATED = re.compile(r"/word/(document|header\d*|footer\d*)\.xml")
 _INVISIBLE = {f"{W}lang", f"{W}noProof"}
 
 
-class WordDocument:
+class WordDocument(Document):
     """A Word document (.docx file). Its paragraphs are translated, also in tables, headers and footers.
 
     Fields, tracked insertions, notes and everything else stay unchanged.
     """
+
+    SUFFIXES = (".docx",)
+    PACKAGE = "docx"
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the paragraphs.
@@ -33,6 +37,7 @@ class WordDocument:
             DataError: if the file is damaged, or its unpacked parts are too large.
             NotFoundError: if python-docx is not installed.
         """
+        super().__init__(content, name)
         require("documents", "docx")
         import docx  # noqa: PLC0415 - an extra
         from docx.opc.part import XmlPart  # noqa: PLC0415 - an extra
@@ -50,7 +55,7 @@ class WordDocument:
         ]
         self.texts = [paragraph.block.text for paragraph in self._paragraphs]
 
-    def render(self, texts: list[str]) -> bytes:
+    def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the document with these texts in place of ``texts``."""
         for paragraph, text in zip(self._paragraphs, texts, strict=True):
             if text != paragraph.block.text:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.tokenizers.marks import CLOSE, CLOSE_MARKS, OPEN, OPEN_MARKS, PIECE_MARKS
+from nmt.tokenizers.placeholders import PLACEHOLDER
 from nmt.tokenizers.scripts import Word, space_between
 
 _BRACKETS = "()[]{}（）［］｛｝「」『』【】〈〉《》〔〕〖〗〘〙〚〛｢｣﹁﹂﹃﹄⸨⸩⟨⟩"
@@ -28,8 +29,7 @@ MOST_NESTED = 100
 _NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
 _MARKUP = re.compile(
     rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
-    rf"|[{PIECE_MARKS}]|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
-    r"|%(?:%|(?:\(\w++\)|\d++\$)?[-+#0]*+\d*+(?:\.\d++)?[sdifuxXeEgGc@])"
+    rf"|[{PIECE_MARKS}]|{PLACEHOLDER}"
 )
 _FIXED_GAIN = 1e6
 """Gain that forces a word into a tag, or out of it."""

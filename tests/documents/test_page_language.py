@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.documents.formats import read_document, render_document
+from nmt.documents.formats import read_document
 from nmt.documents.html import Page
 
 
@@ -42,7 +42,7 @@ def translated(html: str, source: str, target: str) -> str:
 )  # fmt: skip
 def test_lang_and_dir_become_those_of_the_target(source: str, target: str, html: str, expected: str) -> None:
     assert translated(html, source, target) == expected
-    assert render_document(read_document("a.html", html.encode()), Page(html.encode(), "").texts, source, target) == (
+    assert read_document("a.html", html.encode()).render(Page(html.encode(), "").texts, source, target) == (
         expected.encode()
     )
 

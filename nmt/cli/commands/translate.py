@@ -27,7 +27,7 @@ from nmt.errors import DataError, NmtError, TooLongError, on_command_line
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
-    from nmt.documents.formats import Document
+    from nmt.documents.document import Document
     from nmt.storage.outputs import OutputFile
     from nmt.text.translator import TextOptions, Translator
 
@@ -301,7 +301,7 @@ def _write_document(
     """Translate a document. A sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
     from nmt.data.languages import sentence_note
-    from nmt.documents.formats import render_document, translate_texts
+    from nmt.documents.formats import translate_texts
 
     def translate(lines: list[str]) -> list[str]:
         names = [f"{name}, text {line[:60]!r}" for line in lines]
@@ -312,7 +312,9 @@ def _write_document(
     bar = Bar("lines")
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
     bar.close()
-    output.write(render_document(document, texts, *translator.languages))
+    output.write(document.render(texts, *translator.languages))
+    if document.note:
+        typer.echo(f"nmt: {document.note}", err=True)
     if translator.config.decoding.ordinary_text == "sentences" and (note := sentence_note(translator.languages[0])):
         typer.echo(f"nmt: {note}", err=True)
 
