@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.languages import code_in_name, matching_code
+from nmt.data.sources.columnar import ARROW
 from nmt.data.sources.formats import PICKLES, RECORDS
 from nmt.data.sources.memories.reading import is_memory
 from nmt.data.sources.tables import CSV
@@ -31,7 +32,8 @@ ONLY_PAIRS = PICKLES | RECORDS | MEMORIES | {CSV}
 """Suffixes of formats in which a file holds both sides."""
 LOOKED_AT = 100  # first lines of a file that tell whether it holds pairs
 LEAST_WITH_TAB = 0.9  # share of them with a tab in a file of pairs
-_ARROW = ("dataset_info.json", "dataset_dict.json")
+# Files of Hugging Face datasets in a folder that save_to_disk wrote.
+_DATA_SET, _DATA_SETS = "dataset_info.json", "dataset_dict.json"
 _WITH_PATTERN = re.compile(r"[*?\[]")
 
 
@@ -116,14 +118,16 @@ def _files_of(name: str, folders: list[Path], config: DataConfig) -> list[TextFi
 
 def _files_of_folder(folder: Path, config: DataConfig) -> list[TextFile]:
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_file() and not is_note(entry.name))
-    if any((folder / name).exists() for name in _ARROW):
-        splits = ".values()" if (folder / _ARROW[1]).exists() else ""
-        write = "[part.to_json(f'pairs-{number}.jsonl') for number, part in enumerate(parts)]"
+    if _DATA_SETS in names:
+        splits = [entry for entry in sorted(folder.iterdir()) if entry.is_dir()]
+        training = next((split for split in splits if split.name == "train"), folder / "SPLIT")
+        options = [f"--{split.name} {split}" for split in splits if split.name in ("validation", "test")]
         raise DataError(
-            f"{folder} is a data set that Hugging Face datasets saved to disk. nmt reads text files. Write it as JSON "
-            f"Lines: python -c \"from datasets import load_from_disk; data = load_from_disk('{folder}'); "
-            f'parts = {"data" + splits if splits else "[data]"}; {write}", then give pairs-0.jsonl.'
+            f"{folder} holds the splits {first_names([split.name for split in splits])} of a data set that Hugging "
+            f"Face datasets saved. A split is a corpus. Give {' '.join([str(training), *options])}."
         )
+    if _DATA_SET in names:
+        names = [name for name in names if name.endswith(ARROW)]
     files = [TextFile(folder / name) for name in names]
     chosen = files if len(files) == 1 else _corpus_among(files, str(folder), config)
     if not chosen:

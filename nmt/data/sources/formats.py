@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from nmt.config.data import DataConfig
+from nmt.data.sources.columnar import COLUMNAR
 from nmt.data.sources.memories.reading import is_memory, languages_of_memories, read_memory, unit_name
 from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
@@ -24,14 +25,13 @@ from nmt.storage.json_file import parse_json
 
 PICKLES = {".pkl", ".pickle"}
 JSON_LINES = {".jsonl", ".ndjson"}
-PARQUET = ".parquet"
-RECORDS = JSON_LINES | {".json", PARQUET}
+RECORDS = JSON_LINES | COLUMNAR | {".json"}
 
 
 def unit_of(files: list[TextFile]) -> str:
     """Return the unit that ``read_pairs`` numbers: "line", "row", "item" of a list, "unit" or "entry" of a memory."""
     file = files[0]
-    if file.suffix in PICKLES or file.suffix == PARQUET:
+    if file.suffix in PICKLES | COLUMNAR:
         return "row"
     if is_memory(file):
         return unit_name(file)
@@ -42,9 +42,9 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
     """Yield the numbered pairs of one file, of its shards, or of two line-aligned files.
 
     The suffix determines the format: .pkl and .pickle for a NumPy array of str, [N, 2], .jsonl and .ndjson for JSON
-    Lines, .json for a list or lines, .parquet for Parquet, .tmx, .xlf, .xliff and .po for memories and catalogues, .csv
-    for CSV, any other for TSV. A file may be packed or a member of a zip archive. The numbers of shard K begin at K
-    times ``SHARD``.
+    Lines, .json for a list or lines, .parquet for Parquet, .arrow for Arrow, .tmx, .xlf, .xliff and .po for memories and
+    catalogues, .csv for CSV, any other for TSV. A file may be packed or a member of a zip archive. The numbers of shard
+    K begin at K times ``SHARD``.
 
     Raises:
         DataError: if a file as a whole breaks its format. A single bad pair is yielded as ``Unreadable``.
@@ -66,7 +66,7 @@ def _read_file(file: TextFile, config: DataConfig) -> NumberedPairs:
         return _read_pickle(file)
     if is_memory(file):
         return _read_memories([file], config)
-    if file.suffix == PARQUET:
+    if file.suffix in COLUMNAR:
         return read_records(file, config, "row")
     refuse_foreign(file)
     if file.suffix in RECORDS:
@@ -102,7 +102,7 @@ def facts_of(files: list[TextFile], config: DataConfig) -> list[str]:
     for file in files[0].shards or files:
         if file.suffix in PICKLES or is_memory(file):
             continue
-        if file.suffix != PARQUET:
+        if file.suffix not in COLUMNAR:
             facts += text_facts(file)
         if len(files) == 2:
             continue

@@ -161,11 +161,7 @@ _WORD = Kind("a document of a word processor", "Save it as plain text (.txt) in 
 _ZIP = Kind("a zip archive", _RENAME.format(suffix=".zip"))
 _STARTS = (
     (b"PAR1", Kind("a Parquet file", _RENAME.format(suffix=".parquet"))),
-    (b"ARROW1", Kind(
-        "an Arrow file",
-        "Write it as Parquet: python -c \"import pyarrow.feather, pyarrow.parquet as p; "
-        "p.write_table(pyarrow.feather.read_table('{file}'), '{file}.parquet')\"",
-    )),
+    (b"ARROW1", Kind("an Arrow file", _RENAME.format(suffix=".arrow"))),
     (b"%PDF-", Kind("a PDF document", "Give the text from which it was made: a PDF has pages and no pairs")),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Kind(
         "an old file of Excel, Word or PowerPoint",

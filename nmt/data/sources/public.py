@@ -63,7 +63,7 @@ def public_file(name: str) -> PublicFile:
     if name not in CORPORA:
         raise NotFoundError(
             f"There is no public corpus {name!r}{did_you_mean(name, CORPORA)}. Known: {', '.join(sorted(CORPORA))}, "
-            "tatoeba, opus:CORPUS and sacrebleu:TEST_SET. See them with nmt fetch --list."
+            "tatoeba, opus:CORPUS, sacrebleu:TEST_SET and huggingface:NAME. See them with nmt fetch --list."
         )
     return CORPORA[name]
 

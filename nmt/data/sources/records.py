@@ -1,22 +1,20 @@
-"""Readers of records with named fields: JSON Lines, lists in JSON, and Parquet."""
+"""Readers of records with named fields: JSON Lines, lists in JSON, Parquet and Arrow."""
 
-import importlib
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nmt.config.data import DataConfig
+from nmt.data.sources.columnar import COLUMNAR, columnar_rows
 from nmt.data.sources.columns import choose_columns
 from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
-from nmt.data.sources.text_file import FREE_EXPANSION, MAX_EXPANSION, TextFile, Unreadable, numbered_lines, open_text
+from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines, open_text
 from nmt.errors import DataError
-from nmt.extras import require
 from nmt.storage.json_file import MAX_JSON, parse_json
 
 NESTED = "translation"
 """Field of Hugging Face datasets that holds an object with a text for each language."""
 SAMPLE_RECORDS = 100  # first records that tell the fields
-BATCH = 1000  # rows of Parquet in memory
 _WRONG = "not JSON with both fields"
 
 Records = Iterator[tuple[int, Any]]
@@ -33,7 +31,7 @@ class Fields(NamedTuple):
 
 
 def read_records(file: TextFile, config: DataConfig, unit: str) -> NumberedPairs:
-    """Yield the numbered pairs of a file of records: .jsonl, .ndjson, .json or .parquet.
+    """Yield the numbered pairs of a file of records: .jsonl, .ndjson, .json, .parquet or .arrow.
 
     Args:
         file: the file.
@@ -58,6 +56,12 @@ def read_records(file: TextFile, config: DataConfig, unit: str) -> NumberedPairs
                 continue
             content = f"the fields {', '.join(value)}" if isinstance(value, dict) else f"a {type(value).__name__}"
             received = f"has {content[:100]}" if invalid[0] is None else f"has {invalid[0]!r:.60} instead of text"
+        if number == 1 and file.suffix == ".json" and not is_json_list(file):
+            raise DataError(
+                f"{file}, line 1 {received}. A corpus in JSON is a list of objects, or an object with two texts in each "
+                "line. Write it with pandas: to_json('pairs.jsonl', orient='records', lines=True), or take the list "
+                f"out of an object, here the list data, with jq: jq -c '.data[]' {file} > pairs.jsonl"
+            )
         yield number, Unreadable(_WRONG, (
             f"{file}, {unit} {number} {received}. Each {unit} of this corpus is an object with the text fields "
             f"{fields.source!r} and {fields.target!r}. Correct or remove the {unit}, or name other fields in "
@@ -107,8 +111,8 @@ def _is_text(value: object) -> bool:
 
 
 def _records(file: TextFile) -> Records:
-    if file.suffix == ".parquet":
-        return _parquet_rows(file)
+    if file.suffix in COLUMNAR:
+        return columnar_rows(file)
     return _json_items(file) if is_json_list(file) else _json_lines(file)
 
 
@@ -149,27 +153,3 @@ def _json_items(file: TextFile) -> Records:
             "Write it again, for example with pandas: to_json('pairs.jsonl', orient='records', lines=True)."
         ) from None
     yield from enumerate(values, start=1)
-
-
-def _parquet_rows(file: TextFile) -> Records:
-    """Yield the rows of a Parquet file as dictionaries; structs become dictionaries too."""
-    require("corpora", "pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
-    if file.member is not None or file.path.suffix.lower() != ".parquet":
-        raise DataError(f"{file} is packed. A Parquet file is read from its end, so it must not be. Unpack it first.")
-    try:
-        content = parquet.ParquetFile(file.path)
-        groups = [content.metadata.row_group(index) for index in range(content.metadata.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups)
-        if size > max(FREE_EXPANSION, MAX_EXPANSION * file.path.stat().st_size):
-            raise DataError(
-                f"{file} unpacks to {size:,} bytes. A packed corpus grows to at most {MAX_EXPANSION} times its size. "
-                "Write it again as JSON Lines."
-            )
-        number = 0
-        for batch in content.iter_batches(BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise DataError(f"{file} is damaged or no Parquet file ({str(error)[:200]}). Copy it again.") from None

@@ -15,6 +15,7 @@ from nmt.data.sources.pairs import NumberedPairs, Pair, blank_line
 from nmt.data.sources.text_file import TextFile, Unreadable, numbered_lines
 from nmt.errors import DataError, counted
 from nmt.message import Settings
+from nmt.tokenizers.scripts import split_words
 
 CSV = ".csv"
 SAMPLE_LINES = 1000  # first lines that tell the layout of a table
@@ -22,6 +23,8 @@ SAMPLE_CHARACTERS = 2**20  # the same limit in characters
 MOST_CUT = 0.2  # largest share of the first lines that may have more columns than most lines
 MOST_LINES = 64  # lines that a row in quotes may have; an unclosed quote would take the rest of the file
 LONGEST_NAME = 40  # characters of the name of a column
+FEWEST_ROWS = 10  # with fewer rows, the first one is not doubted
+MOST_ROWS = 0.95  # share of the other rows with texts of several words, if the first row of words is doubted
 _DELIMITERS = (",", ";", "\t")
 _NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
 
@@ -44,6 +47,8 @@ class Layout(NamedTuple):
     """Cells of the first row if it names the columns."""
     is_recognized: bool
     """Whether the header was recognized by its names rather than set."""
+    doubtful_header: list[str] | None = None
+    """Cells of the first row if it is taken for a pair and may name the columns in another language."""
 
     def facts(self, file: TextFile) -> list[str]:
         """Return what the data report says about the layout."""
@@ -55,6 +60,11 @@ class Layout(NamedTuple):
             facts.append(
                 f"{file.name}: the first line names the columns {source!r} (source) and {target!r} (target); if it is "
                 "a pair, set data.header=false"
+            )
+        if self.doubtful_header:
+            facts.append(
+                f"{file.name}: the first line, {' | '.join(self.doubtful_header)!r}, is a pair; if it names the "
+                "columns, set data.header=true"
             )
         return facts
 
@@ -139,7 +149,8 @@ def table_layout(file: TextFile, config: DataConfig) -> Layout:
     if configured == [None, None]:
         _refuse_numbers(file, rows, (source, target))
     most = _columns_of_most(file, rows, header, max(source, target) + 1)
-    return Layout(delimiter, source, target, most, header, is_recognized)
+    doubtful = first if header is None and config.header == "auto" and _may_be_header(first, rows) else None
+    return Layout(delimiter, source, target, most, header, is_recognized, doubtful)
 
 
 def _is_header(cells: list[str], configured: list[int | str | None], config: DataConfig) -> bool:
@@ -150,6 +161,14 @@ def _is_header(cells: list[str], configured: list[int | str | None], config: Dat
         return choose_columns(cells, config) is not None
     indices = [int(configured[0] or 1) - 1, int(configured[1] or 2) - 1]
     return max(indices) < len(cells) and choose_columns([cells[index] for index in indices], config) is not None
+
+
+def _may_be_header(cells: list[str], rows: list[list[str]]) -> bool:
+    """Return whether the first row has a single word in each cell, and nearly all other rows have longer texts."""
+    if len(cells) < 2 or any(len(split_words(cell)) != 1 for cell in cells):
+        return False
+    texts = sum(any(len(split_words(cell)) > 1 for cell in row) for row in rows[1:])
+    return len(rows) > FEWEST_ROWS and texts >= MOST_ROWS * (len(rows) - 1)
 
 
 def _index(file: TextFile, header: list[str], column: int | str) -> int:

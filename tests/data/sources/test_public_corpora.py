@@ -22,7 +22,7 @@ from sacrebleu.dataset.plain_text import PlainTextDataset
 from nmt.config.languages import three_letter_code
 from nmt.data.dataset import open_dataset
 from nmt.data.languages import language_pair
-from nmt.data.sources import public, public_corpora
+from nmt.data.sources import hugging_face, public, public_corpora
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 PAIRS = [(f"{a} {b} men!", f"{a.upper()} {b} Leute!") for a in WORDS for b in WORDS]
@@ -104,6 +104,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     with Server() as server:
         monkeypatch.setattr(public_corpora, "OPUS", f"{server.address}/opusapi/")
         monkeypatch.setattr(public_corpora, "MANYTHINGS", f"{server.address}/anki/")
+        monkeypatch.setattr(hugging_face, "PARQUET_FILES", f"{server.address}/parquet")
         server.corpora = [entry("Tatoeba", 328, server.address), entry("CCAligned", 522_860, server.address)]
         server.files["/Tatoeba.zip"] = moses("en", "de")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
@@ -237,6 +238,61 @@ def test_a_file_that_the_user_has_put_there_is_recorded(server: Server) -> None:
 def test_a_file_that_is_not_there_is_said(server: Server) -> None:
     outcome = run_nmt("fetch", "tatoeba", "en-tlh")
     assert outcome.code == 2 and "answers 404" in outcome.err
+
+
+# --- the Hugging Face Hub
+
+
+def hub_answer(server: Server, *configs: str, **changes: object) -> bytes:
+    """Put files of a data set on the server, and return the answer of the Hub's interface about them."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    files = []
+    for config in configs:
+        for split, pairs in (("train", PAIRS[:90]), ("validation", PAIRS[90:])):
+            content = io.BytesIO()
+            rows = [{"en": source, "de": target} for source, target in pairs]
+            parquet.write_table(pyarrow.table({"translation": rows}), content)
+            server.files[f"/{config}/{split}/0000.parquet"] = content.getvalue()
+            files.append({
+                "dataset": "user/books", "config": config, "split": split, "filename": "0000.parquet",
+                "url": f"{server.address}/{config}/{split}/0000.parquet", "size": len(content.getvalue()),
+            })  # fmt: skip
+    return json.dumps({"parquet_files": files, "pending": [], "failed": [], "partial": False, **changes}).encode()
+
+
+@pytest.mark.parametrize("pair", ["en-de", "de-en"])
+def test_a_data_set_of_the_hub_is_fetched_and_prepared(server: Server, pair: str) -> None:
+    server.files["/parquet"] = hub_answer(server, "de-en", "en-fr")
+    outcome = run_nmt("fetch", "huggingface:user/books", pair)
+    files = [f"data/user_books.de-en.{split}.0000.parquet" for split in ("train", "validation")]
+    assert (outcome.code, outcome.out.split()) == (0, files)
+    assert "licence is stated at https://huggingface.co/datasets/user/books" in outcome.err
+    manifest = prepared(outcome.err)
+    assert list(manifest.languages.values()) == pair.split("-") and manifest.read == 100
+    assert server.requests[0] == "/parquet?dataset=user%2Fbooks"
+
+
+def test_a_subset_of_a_data_set_is_named_where_the_languages_do_not_tell(server: Server) -> None:
+    server.files["/parquet"] = hub_answer(server, "v1-de-en", "v2-de-en")
+    outcome = run_nmt("fetch", "huggingface:user/books", "en-de")
+    assert outcome.code == 2 and "v1-de-en, v2-de-en" in outcome.err
+    assert run_nmt("fetch", "huggingface:user/books:v2-de-en", "en-de").code == 0
+    outcome = run_nmt("fetch", "huggingface:user/books:v3", "en-de")
+    assert outcome.code == 2 and "no subset 'v3'" in outcome.err
+
+
+def test_a_data_set_that_is_large_or_not_wholly_there_is_refused(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for answer in (hub_answer(server, "de-en", partial=True), b'{"parquet_files": [{"url": 1}]}', b"[]"):
+        server.files["/parquet"] = answer
+        outcome = run_nmt("fetch", "huggingface:user/books", "en-de")
+        assert outcome.code == 2 and "yourself" in outcome.err and "Traceback" not in outcome.err
+    server.files["/parquet"] = hub_answer(server, "de-en")
+    monkeypatch.setattr(public, "LARGE", 10)
+    outcome = run_nmt("fetch", "huggingface:user/books", "en-de")
+    assert outcome.code == 2 and "--large" in outcome.err and not Path("data").exists()
 
 
 # --- sacrebleu

@@ -188,3 +188,54 @@ def test_rows_of_parquet_are_pairs(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
     with pytest.raises(DataError, match="damaged or no Parquet"):
         read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_rows_of_arrow_are_pairs(tmp_path: Path, is_stream: bool) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"translation": [{"en": source, "de": target} for source, target in LINES]})
+    path = tmp_path / "a.arrow"
+    open_writer = pyarrow.ipc.new_stream if is_stream else pyarrow.ipc.new_file
+    with open_writer(str(path), table.schema) as writer:
+        for batch in table.to_batches(max_chunksize=3):
+            writer.write_batch(batch)
+    assert read(path) == LINES
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(DataError, match="damaged or no Arrow"):
+        read(path)
+
+
+def test_a_saved_data_set_is_a_corpus_and_its_splits_are_named(tmp_path: Path) -> None:
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["test", "train"]}')
+    for split in ("train", "test"):
+        folder = tmp_path / split
+        folder.mkdir()
+        for name in ("data-00000-of-00002.arrow", "data-00001-of-00002.arrow", "dataset_info.json", "state.json"):
+            (folder / name).write_text("{}")
+    with pytest.raises(DataError) as error:
+        find_corpus([str(tmp_path)], [], "files", DataConfig())
+    assert f"Give {tmp_path}/train --test {tmp_path}/test" in str(error.value)
+    [corpus] = find_corpus([str(tmp_path / "train")], [], "files", DataConfig())
+    assert [shard.name for shard in corpus.shards] == ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+
+
+def test_a_header_in_a_language_that_nmt_does_not_know_is_said(tmp_path: Path) -> None:
+    pairs = "".join(f"Zwei Hunde {number}\tTwo dogs {number}\n" for number in range(20))
+    path = tmp_path / "a.tsv"
+    path.write_text(f"Deutsch\tEnglisch\n{pairs}")
+    [fact] = facts_of([TextFile(path)], DataConfig())
+    assert "Deutsch | Englisch" in fact and "data.header=true" in fact
+    assert len(read(path)) == 21 and len(read(path, header=True)) == 20
+    path.write_text(pairs)
+    assert facts_of([TextFile(path)], DataConfig()) == []
+
+
+@pytest.mark.parametrize(
+    "value", [{"en": {"0": "go"}, "de": {"0": "geh"}}, {"columns": ["en", "de"], "data": [["go", "geh"]]}]
+)
+def test_a_table_in_one_json_object_is_refused_with_ways_to_write_it(tmp_path: Path, value: dict) -> None:
+    path = tmp_path / "a.json"
+    for indent in (None, 1):
+        path.write_text(json.dumps(value, indent=indent))
+        with pytest.raises(DataError, match="orient='records', lines=True"):
+            read(path)
