@@ -42,9 +42,9 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> NumberedPairs:
     """Yield the numbered pairs of one file, of its shards, or of two line-aligned files.
 
     The suffix determines the format: .pkl and .pickle for a NumPy array of str, [N, 2], .jsonl and .ndjson for JSON
-    Lines, .json for a list or lines, .parquet for Parquet, .arrow for Arrow, .tmx, .xlf, .xliff and .po for memories and
-    catalogues, .csv for CSV, any other for TSV. A file may be packed or a member of a zip archive. The numbers of shard
-    K begin at K times ``SHARD``.
+    Lines, .json for a list or lines, .parquet for Parquet, .arrow for Arrow, .tmx, .xlf, .xliff and .po for memories
+    and catalogues, .csv for CSV, any other for TSV. A file may be packed or a member of a zip archive. The numbers of
+    shard K begin at K times ``SHARD``.
 
     Raises:
         DataError: if a file as a whole breaks its format. A single bad pair is yielded as ``Unreadable``.

@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face Hub by name, as the Parquet files into which the Hub converts every public data set.
 
 The interface is described at https://huggingface.co/docs/dataset-viewer/parquet: a query returns ``{"parquet_files":
-[...], "partial": ...}``, with the fields of ``HubFile`` in each entry, and ``size`` in bytes. No code of a data set runs.
+[...], "partial": ...}``, with the fields of ``HubFile`` in each entry. No code of a data set runs.
 """
 
 import re
