@@ -59,8 +59,8 @@ def read_records(file: TextFile, config: DataConfig, unit: str) -> NumberedPairs
         if number == 1 and file.suffix == ".json" and not is_json_list(file):
             raise DataError(
                 f"{file}, line 1 {received}. A corpus in JSON is a list of objects, or has an object with two texts in "
-                "each line. Write it with pandas: to_json('pairs.jsonl', orient='records', lines=True), or take the list "
-                f"out of an object, here the list data, with jq: jq -c '.data[]' {file} > pairs.jsonl"
+                "each line. Write it with pandas: to_json('pairs.jsonl', orient='records', lines=True), or take the "
+                f"list out of an object, here the list data, with jq: jq -c '.data[]' {file} > pairs.jsonl"
             )
         yield number, Unreadable(_WRONG, (
             f"{file}, {unit} {number} {received}. Each {unit} of this corpus is an object with the text fields "
