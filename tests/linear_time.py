@@ -278,6 +278,8 @@ IN_DOCUMENTS = [
     "WEBVTT\n\n", "1\n", "00:01.000 --> 00:02.000\n", "00:00:01,000 --> 00:00:02,000\n", "- ", "{\\an8}", "<v A>",
     '"', '\\"', 'msgid "', 'msgid "a"\n', 'msgstr ""\n', 'msgid_plural "b"\n', "#~ ", "#, fuzzy\n", '"a"\n', "\n\n",
     "> ", "1. ", "```\n", "|-|-|\n", "[a]: b\n", "[a](b)", "![", "](", "**", "_", "`", "~~", "[^a]", "<a:", "\\\n",
+    '{"a": "', '", "b": ["', '"]}', "\\u00e9", "a=b\\\n", "{0}", "%1$s", "&File", "<g id='1'>", "</g>", "<x/>", "<ph>",
+    "</ph>", "<trans-unit><source>a</source>", "</trans-unit>",
     "<meta charset=", "<w:p>", "</w:p>", "<w:r><w:t>", "</w:t></w:r>", "<w:r><w:t>a</w:t></w:r>",
 ]  # fmt: skip
 """Parts of documents of any format."""
@@ -296,7 +298,7 @@ def document_subjects() -> Iterator[Subject]:
             if suffix == ".md":  # several objects for each line
                 text = text[: len(text) // 4]
             content = text.encode("utf-8", "replace")
-            document = read_document(f"a{suffix}", in_word(text) if suffix == ".docx" else content)
+            document = read_document(f"a{suffix}", AROUND[suffix](text) if suffix in AROUND else content)
             document.render(translate_texts(document.texts, lambda lines: lines, lambda *_: None))
             document.render([text.upper() for text in document.texts])
 
@@ -336,6 +338,21 @@ def in_word(text: str) -> bytes:
     return target.getvalue()
 
 
+def in_unit(text: str) -> bytes:
+    """Return an XLIFF file whose source is XML made of a text: as it stands if it is well formed, else as a text."""
+    from lxml import etree
+
+    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+    before, after = "<xliff><trans-unit><source>", "</source></trans-unit></xliff>"
+    try:
+        etree.fromstring(before + kept + after)
+    except etree.XMLSyntaxError:
+        kept = escape(kept)
+    return (before + kept + after).encode()
+
+
+AROUND: dict[str, Callable[[str], bytes]] = {".docx": in_word, ".xlf": in_unit}
+"""Functions that make documents of any text."""
 SUBJECTS = {
     "patterns": pattern_subjects, "functions": functions_of_text, "translation": parts_of_translation,
     "documents": document_subjects,

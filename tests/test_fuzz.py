@@ -546,6 +546,9 @@ READERS = {
                         ANY_TEXT + TAGS),
     "gettext": Reader("a.po", lambda: [b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'], look_at_document("a.po"),
                       ANY_TEXT + TAGS),
+    "xliff_document": Reader("a.xlf", xliff, look_at_document("a.xlf"), ANY_TEXT + TAGS + XML_TOKENS),
+    "json_messages": Reader("a.json", lambda: [b'{"a": "b {c}", "d": ["e"]}'], look_at_document("a.json"),
+                            ANY_TEXT + JSON),
     "word": Reader("a.xml", word_document, look_at_document("a.docx"), ANY_TEXT + XML_TOKENS, put_into_zip),
     "state": Reader(
         "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,

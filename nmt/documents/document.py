@@ -29,6 +29,8 @@ class Document(ABC):
         """Texts of the document, with marks in place of tags."""
         self.left = Counter[str]()
         """Number of things with text that the translation leaves as they are, by their name, such as "comment"."""
+        self.needs_review = False
+        """Whether translations are marked for a review, if the format has such a mark."""
 
     @abstractmethod
     def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:

@@ -4,8 +4,11 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
+from nmt.documents.catalogues.gettext import Catalogue
+from nmt.documents.catalogues.json_messages import JsonMessages
+from nmt.documents.catalogues.properties import Properties
+from nmt.documents.catalogues.xliff import Xliff
 from nmt.documents.document import Document
-from nmt.documents.gettext import Catalogue
 from nmt.documents.html import Page
 from nmt.documents.markdown import Markdown
 from nmt.documents.subtitles import Subtitles
@@ -21,7 +24,7 @@ PART = 256
 
 FORMATS: dict[str, type[Document]] = {
     suffix: format_
-    for format_ in (Page, Markdown, Subtitles, Catalogue, WordDocument)
+    for format_ in (Page, Markdown, Subtitles, Catalogue, Xliff, JsonMessages, Properties, WordDocument)
     for suffix in format_.SUFFIXES
 }  # fmt: skip
 """Formats by suffix. Each is created from the content of a document, and its name for messages."""
@@ -39,6 +42,11 @@ def suffix_of(name: str) -> str:
     """Return the suffix of a file name if it is in ``FORMATS``; else an empty string."""
     suffix = PurePath(name).suffix.lower()
     return suffix if suffix in FORMATS else ""
+
+
+def output_suffix(suffix: str) -> str:
+    """Return the suffix of the translation of a document. The translation of a template (.pot) is a catalogue (.po)."""
+    return ".po" if suffix == ".pot" else suffix
 
 
 def read_document(name: str, content: bytes) -> Document:

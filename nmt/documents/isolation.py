@@ -37,12 +37,16 @@ def read_isolated(name: str, content: bytes, max_characters: int) -> Texts:
     return Texts(**json.loads(_run({"name": name, "max_characters": max_characters}, name, content)))
 
 
-def render_isolated(name: str, content: bytes, texts: list[str], source: str, target: str) -> bytes:
+def render_isolated(
+    name: str, content: bytes, texts: list[str], source: str, target: str, needs_review: bool = False
+) -> bytes:
     """Return a document with texts that are translated from ``source`` to ``target``, from a process of its own.
 
+    Args: as for ``Document.render``; ``needs_review`` is the attribute of the document.
     Raises: the errors of ``read_isolated``.
     """
-    return _run({"name": name, "texts": texts, "languages": [source, target]}, name, content)
+    request = {"name": name, "texts": texts, "languages": [source, target], "needs_review": needs_review}
+    return _run(request, name, content)
 
 
 def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
@@ -79,6 +83,7 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     document = read_document(str(request["name"]), content)
     translations = request.get("texts")
     if isinstance(translations, list):
+        document.needs_review = bool(request["needs_review"])
         return document.render(translations, *request["languages"])  # type: ignore[misc]
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))

@@ -81,6 +81,7 @@ class FileRequest(BaseModel):
     source: str = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
     target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
     glossary: str | None = Field(None, description="Name of a glossary of the service, whose terms are kept.")
+    fuzzy: bool = Field(False, description="Whether translations in a gettext catalogue are marked as fuzzy.")
 
 
 class FileAnswer(BaseModel):

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from nmt.config.languages import detector_code, language_name, matching_code
 from nmt.data.languages import sentence_note
 from nmt.decoding.translation import CrossAttention, Translation, separator_in
-from nmt.documents.formats import suffix_of, supported_suffixes
+from nmt.documents.formats import output_suffix, suffix_of, supported_suffixes
 from nmt.documents.html import Markup
 from nmt.documents.isolation import read_isolated, render_isolated
 from nmt.errors import ConflictError, NmtError
@@ -278,10 +278,10 @@ class Service:
             document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
             [results] = await self._translate([document], USUAL, 0, request.glossary)
             translations = await self._prepare(document.render, results, 0)
-            translated = await self._read(render_isolated, name, content, translations, *pairs[0])
+            translated = await self._read(render_isolated, name, content, translations, *pairs[0], request.fuzzy)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
-        file_name = f"{secrets.token_urlsafe(16)}.{pairs[0].target}{suffix}"
+        file_name = f"{secrets.token_urlsafe(16)}.{pairs[0].target}{output_suffix(suffix)}"
         self.files.add(client, file_name, translated)
         return file_name
 

@@ -538,6 +538,8 @@ $ printf '<p>im thirsty' > page.html
 $ nmt translate --input page.html --output page.html  => A command never replaces its own input
 $ nmt translate --input page.html --output page.txt  => the document page.html keeps its format
 $ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
+$ nmt translate --input messages.pot  => Give --output FILE.po for its translation
+$ nmt translate --input page.html --output out.html --fuzzy  => --fuzzy is for a gettext catalogue
 $ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
 $ printf '\377' > latin.srt
 $ nmt translate --input latin.srt --output out.srt  => latin.srt, line 1 is not UTF-8

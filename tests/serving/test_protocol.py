@@ -104,6 +104,13 @@ def test_a_document_is_translated_as_by_libretranslate(service: RunningService) 
     assert page.headers["content-disposition"].startswith("attachment; ")
 
 
+def test_a_template_becomes_a_catalogue_with_fuzzy_marks(service: RunningService) -> None:
+    answer = sent(service, "a.pot", b'msgid "one"\nmsgstr ""\n', fuzzy="true")
+    url = answer.json()["translatedFileUrl"]
+    assert url.endswith(".de.po")
+    assert service.client.get(url).content == b'#, fuzzy\nmsgid "one"\nmsgstr "de:ONE"\n'
+
+
 @pytest.mark.parametrize(
     ("name", "content", "values", "words"),
     [

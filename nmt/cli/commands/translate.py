@@ -68,6 +68,9 @@ def translate(
     glossary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Keep terms: lines of source TAB translation (TAB other forms).")
     ] = None,
+    fuzzy: Annotated[
+        bool, typer.Option("--fuzzy", help="Mark translations in a gettext catalogue (.po) as fuzzy, for a review.")
+    ] = False,
     skip_too_long: Annotated[
         bool, typer.Option("--skip-too-long", help="Print an empty translation of lines longer than the model reads.")
     ] = False,
@@ -87,6 +90,7 @@ def translate(
     """
     from nmt.api import load
     from nmt.decoding.translation import SearchOptions
+    from nmt.documents.catalogues.gettext import Catalogue
     from nmt.documents.formats import suffix_of
     from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
     from nmt.text.glossary import read_glossary
@@ -99,13 +103,17 @@ def translate(
         decoding, sample=sample, score=score, n_best=n_best, prefix=prefix,
         skip_too_long=skip_too_long, glossary=glossary, json=as_json,
     )  # fmt: skip
-    if output is not None or (input_ is not None and suffix_of(input_.name)):
+    suffix = suffix_of(input_.name) if input_ else ""
+    if fuzzy and suffix not in Catalogue.SUFFIXES:
+        raise NmtError("--fuzzy is for a gettext catalogue of --input (.po, .pot). Leave it out.")
+    if output is not None or suffix:
         lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--json": as_json, "--score": score,
                       "--sample": sample, "--prefix": prefix}  # fmt: skip
         document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
             terms = read_glossary(glossary, translator.target, translator.languages) if glossary else None
             options = TextOptions(glossary=terms)
+            document.needs_review = fuzzy
             _write_document(document, str(input_), written, translator, options, skip_too_long)
         return
     parts = read_sentences(sentences, input_)
@@ -277,7 +285,7 @@ def _open_document(
     path: Path | None, output: Path | None, others: list[str]
 ) -> "tuple[Document, OutputFile]":  # fmt: skip
     """Return the document of --input and the file of --output, and refuse options that do not fit documents."""
-    from nmt.documents.formats import FORMATS, read_document, suffix_of
+    from nmt.documents.formats import FORMATS, output_suffix, read_document, suffix_of
     from nmt.storage.names import find_file
     from nmt.storage.outputs import OutputFile
 
@@ -285,11 +293,12 @@ def _open_document(
     if path is None or not suffix:
         raise NmtError(f"--output is for a document of --input, one of {names}. For lines, use > FILE.")
     if output is None:
-        raise NmtError(f"--input {path} is a document. Give --output FILE{suffix} for its translation.")
+        raise NmtError(f"--input {path} is a document. Give --output FILE{output_suffix(suffix)} for its translation.")
     if others:
         raise NmtError(f"{others[0]} is for lines; received the document {path}. Leave {others[0]} out.")
-    if output.suffix.lower() != suffix:
-        raise NmtError(f"--output is {output}, but the document {path} keeps its format. Give a name with {suffix}.")
+    if output.suffix.lower() not in (suffix, output_suffix(suffix)):
+        needed = output_suffix(suffix)
+        raise NmtError(f"--output is {output}, but the document {path} keeps its format. Give a name with {needed}.")
     written = OutputFile(output, inputs=[path])
     return read_document(str(path), find_file(str(path), [], "document").read_bytes()), written
 
