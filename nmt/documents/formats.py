@@ -12,7 +12,8 @@ from nmt.documents.document import Document
 from nmt.documents.html import Page
 from nmt.documents.markdown import Markdown
 from nmt.documents.subtitles import Subtitles
-from nmt.documents.word import WordDocument
+from nmt.documents.office.opendocument import OpenDocumentText
+from nmt.documents.office.word import WordDocument
 from nmt.errors import DataError
 from nmt.tokenizers.sentences import LINE_BREAK
 
@@ -24,7 +25,9 @@ PART = 256
 
 FORMATS: dict[str, type[Document]] = {
     suffix: format_
-    for format_ in (Page, Markdown, Subtitles, Catalogue, Xliff, JsonMessages, Properties, WordDocument)
+    for format_ in (
+        Page, Markdown, Subtitles, Catalogue, Xliff, JsonMessages, Properties, WordDocument, OpenDocumentText
+    )
     for suffix in format_.SUFFIXES
 }  # fmt: skip
 """Formats by suffix. Each is created from the content of a document, and its name for messages."""

@@ -1,0 +1,1 @@
+"""Documents of office programs: zip files with parts in XML."""
