@@ -11,9 +11,9 @@ from nmt.documents.catalogues.xliff import Xliff
 from nmt.documents.document import Document
 from nmt.documents.html import Page
 from nmt.documents.markdown import Markdown
-from nmt.documents.subtitles import Subtitles
 from nmt.documents.office.opendocument import OpenDocumentText
 from nmt.documents.office.word import WordDocument
+from nmt.documents.subtitles import Subtitles
 from nmt.errors import DataError
 from nmt.tokenizers.sentences import LINE_BREAK
 

@@ -33,6 +33,7 @@ class Part(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
+        """Whether the part has no text to translate."""
         return self.kind == "piece" or (self.kind == "text" and not self.value.strip())
 
 
@@ -112,6 +113,7 @@ class Paragraph:
     """A paragraph, or a link that has texts of its own."""
 
     def __init__(self, element: Any, parts: Sequence[Part], story: Story) -> None:
+        """Cut the parts of an element into texts."""
         self._element, self._story = element, story
         self._content: list[_Text | Part] = []
         """Texts, and the breaks between them."""
