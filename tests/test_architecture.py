@@ -26,7 +26,7 @@ PARTS: dict[str, str] = {
     "runs": "errors message storage config models data",
     "decoding": "errors message extras storage config interface runtime tokenizers models runs data",
     "text": "errors message config interface tokenizers runs data decoding",
-    "documents": "errors extras storage tokenizers",
+    "documents": "errors storage tokenizers",
     "evaluation": "errors message extras storage config interface tokenizers models runs data decoding text",
     "training": "errors message storage config runtime cluster tokenizers models runs data",
     "recipes": "errors message extras config gpu runtime cluster runs data evaluation training",

@@ -93,7 +93,7 @@ def _item(tokens: Sequence[_Token], index: int, partners: dict[int, int]) -> Ite
     """Return a token as part of a block. Tags have the source of both tags as their value."""
     token = tokens[index]
     if token.kind == "text":
-        return Item("text", re.sub(r"[^\S\x1f]+", " ", token.text))
+        return Item("text", re.sub(r"[ \t]+", " ", token.text))
     if index not in partners:
         return Item("piece", token.raw)
     pair = sorted((index, partners[index]))

@@ -97,13 +97,23 @@ def _bonus(words: Sequence[Word], cut: int) -> float:
 
 def lines_of(words: Sequence[Word], count: int, most: int) -> list[list[Word]]:
     """Return the words in balanced lines: ``count`` lines, or more if these would be wider than ``most``."""
-    total = _line_width(words)
-    least = max(count, math.ceil(total / most))
-    lines = [[*words]]
+    least = max(count, math.ceil(_line_width(words) / most))
     for number in range(least, least + _MORE_LINES):
         lines = [line for line in divide(words, [1] * number, 1) if line]
         if max(map(_line_width, lines), default=0) <= most:
-            break
+            return lines
+    return _filled_lines(words, most)
+
+
+def _filled_lines(words: Sequence[Word], most: int) -> list[list[Word]]:
+    """Return lines with as many words as fit."""
+    lines, room = list[list[Word]](), 0
+    for word in words:
+        if word.width > room:
+            lines.append([])
+            room = most
+        lines[-1].append(word)
+        room -= word.width + len(word.space)
     return lines
 
 

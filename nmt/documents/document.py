@@ -12,8 +12,6 @@ class Document(ABC):
 
     SUFFIXES: ClassVar[tuple[str, ...]]
     """Suffixes of file names in lower case, such as ".html"."""
-    PACKAGE: ClassVar[str] = ""
-    """Module that the format needs from the extra ``documents``; empty if it needs none."""
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the texts.

@@ -1,6 +1,5 @@
 """Document formats by file suffix, and the translation of the texts of a document."""
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
@@ -34,11 +33,8 @@ FORMATS: dict[str, type[Document]] = {
 
 
 def supported_suffixes() -> list[str]:
-    """Return the suffixes of the formats whose packages are installed."""
-    return [
-        suffix for suffix, format_ in FORMATS.items()
-        if not format_.PACKAGE or importlib.util.find_spec(format_.PACKAGE)
-    ]  # fmt: skip
+    """Return the suffixes of all formats."""
+    return [*FORMATS]
 
 
 def suffix_of(name: str) -> str:
@@ -57,7 +53,6 @@ def read_document(name: str, content: bytes) -> Document:
 
     Raises:
         DataError: if the document is too long or damaged.
-        NotFoundError: if the format needs a package that is not installed.
     """
     if len(content) > MOST_BYTES:
         raise DataError(f"{name} has {len(content):,} bytes. A document may have {MOST_BYTES:,}. Split it.")

@@ -127,9 +127,10 @@ def test_cues_keep_times_lines_and_settings() -> None:
     expected = VTT
     for old, new in (
         ("A man &", "A MAN &"),
-        (" a <c", " A <c"),
         ("dog<", "DOG<"),
-        ("run.", "RUN."),
+        ("&amp; a", "&amp;\na"),  # the lines are balanced
+        ("</c>\nrun.", "</c> RUN."),
+        ("\na <c", "\nA <c"),
         ("A w", "A W"),
         ("oman", "OMAN"),
     ):

@@ -38,7 +38,7 @@ class OpenDocumentText(OfficeDocument):
     """An OpenDocument text: its body, notes, comments, tables, text boxes, headers and footers."""
 
     SUFFIXES = (".odt",)
-    KIND = "OpenDocument text"
+    KIND = "an OpenDocument text"
 
     def stories(self, package: Package) -> dict[str, Story]:
         """Return the body, and the styles with headers and footers.
@@ -98,8 +98,7 @@ class _OpenDocumentStory(Story):
 
     def _child_part(self, child: Any, spans: tuple[Any, ...]) -> Part:
         """Return an element that is neither span nor link as a part."""
-        if child.tag in (*_BREAKS, _SPACES):
-            self._is_after_space = False
+        self._is_after_space = self._is_after_space and not _has_width(child)
         if child.tag in _BREAKS:
             return Part("break", child, spans)
         count = child.get(_COUNT, "1")
@@ -124,6 +123,7 @@ class _OpenDocumentStory(Story):
         if not isinstance(content, str):
             content.tail = None
             parent.append(content)
+            self._is_after_space = self._is_after_space and not _has_width(content)
             return
         start = 0
         spaces = _LEADING_OR_MORE_SPACES if self._is_after_space else _MORE_SPACES
@@ -139,6 +139,12 @@ class _OpenDocumentStory(Story):
         super().empty(element)
         if element.tag in _PARAGRAPHS:
             self._is_after_space = True
+
+
+def _has_width(element: Any) -> bool:
+    """Return whether an element in a paragraph is something to see, so that white space after it is, too."""
+    is_wide = element.tag in (_SPACES, *_BREAKS) or str(element.tag).startswith(_DRAW)
+    return is_wide or any(map(str.strip, element.itertext()))
 
 
 def _automatic_styles(root: Any) -> Iterator[Any]:

@@ -78,7 +78,7 @@ class OfficeDocument(Document):
     """A document that is a package with paragraphs."""
 
     KIND: ClassVar[str]
-    """Name of the format in messages, such as "Word document"."""
+    """Name of the format in messages, such as "a Word document"."""
 
     def __init__(self, content: bytes, name: str) -> None:
         """Find the paragraphs.
@@ -93,7 +93,7 @@ class OfficeDocument(Document):
         except DataError:
             raise
         except Exception as error:  # errors of the zip file or the XML
-            message = f"{name} is not a {self.KIND}: {str(error)[:200]}. Save it as {self.SUFFIXES[0]}."
+            message = f"{name} is not {self.KIND}: {str(error)[:200]}. Save it as {self.SUFFIXES[0]}."
             raise DataError(message) from None
         for story in self._stories.values():
             self.left += story.left

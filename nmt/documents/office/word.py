@@ -47,7 +47,7 @@ class WordDocument(OfficeDocument):
     """A Word document (.docx file): its body, headers, footers, notes and comments, with tables and text boxes."""
 
     SUFFIXES = (".docx",)
-    KIND = "Word document"
+    KIND = "a Word document"
 
     def stories(self, package: Package) -> dict[str, Story]:
         """Return the translated parts by name, the main part first.
