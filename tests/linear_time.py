@@ -281,6 +281,7 @@ IN_DOCUMENTS = [
     '{"a": "', '", "b": ["', '"]}', "\\u00e9", "a=b\\\n", "{0}", "%1$s", "&File", "<g id='1'>", "</g>", "<x/>", "<ph>",
     "</ph>", "<trans-unit><source>a</source>", "</trans-unit>",
     "<meta charset=", "<w:p>", "</w:p>", "<w:r><w:t>", "</w:t></w:r>", "<w:r><w:t>a</w:t></w:r>",
+    "<text:p>", "</text:p>", "<text:span>", "</text:span>", "<text:s/>", "<text:tab/>", "<0:01.000>", "<c>", "</c>",
 ]  # fmt: skip
 """Parts of documents of any format."""
 BEGINNINGS = {".vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\n", ".srt": "1\n00:00:01,000 --> 00:00:02,000\n"}
@@ -351,8 +352,28 @@ def in_unit(text: str) -> bytes:
     return (before + kept + after).encode()
 
 
-AROUND: dict[str, Callable[[str], bytes]] = {".docx": in_word, ".xlf": in_unit}
+def in_opendocument(text: str) -> bytes:
+    """Return an OpenDocument text whose body is XML made of a text, or the text itself, as ``in_word`` does."""
+    from lxml import etree
+
+    space = "urn:oasis:names:tc:opendocument:xmlns:{0}:1.0".format
+    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+    body = kept if "<text:p>" in kept else f"<text:p>{kept}</text:p>"
+    before, after = f'<o:document xmlns:o="{space("office")}" xmlns:text="{space("text")}">', "</o:document>"
+    try:
+        etree.fromstring(before + body + after)
+    except etree.XMLSyntaxError:
+        body = f"<text:p>{escape(kept)}</text:p>"
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        file.writestr("content.xml", before + body + after)
+    return target.getvalue()
+
+
+AROUND: dict[str, Callable[[str], bytes]] = {".docx": in_word, ".odt": in_opendocument, ".xlf": in_unit}
 """Functions that make documents of any text."""
+
+
 SUBJECTS = {
     "patterns": pattern_subjects, "functions": functions_of_text, "translation": parts_of_translation,
     "documents": document_subjects,

@@ -479,6 +479,19 @@ def word_document() -> list[bytes]:
     return [Path("parts/word/document.xml").read_bytes()]
 
 
+def opendocument() -> list[bytes]:
+    name = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0".format
+    spaces = f'xmlns:o="{name("office")}" xmlns:t="{name("text")}"'
+    return [
+        f'<o:document {spaces}><t:p>a<t:span t:style-name="b">b</t:span><t:s/><t:tab/>c</t:p></o:document>'.encode()
+    ]
+
+
+def put_into_opendocument(path: Path) -> None:
+    with zipfile.ZipFile("a.odt", "w") as file:
+        file.write(path, "content.xml")
+
+
 def put_into_zip(path: Path) -> None:
     """Make the damaged XML a part of a document that is whole."""
     Path("parts/word/document.xml").write_bytes(path.read_bytes())
@@ -550,6 +563,8 @@ READERS = {
     "json_messages": Reader("a.json", lambda: [b'{"a": "b {c}", "d": ["e"]}'], look_at_document("a.json"),
                             ANY_TEXT + JSON),
     "word": Reader("a.xml", word_document, look_at_document("a.docx"), ANY_TEXT + XML_TOKENS, put_into_zip),
+    "opendocument": Reader("b.xml", opendocument, look_at_document("a.odt"), ANY_TEXT + XML_TOKENS,
+                           put_into_opendocument),
     "state": Reader(
         "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
         sign_state,

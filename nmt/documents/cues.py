@@ -24,7 +24,8 @@ BEGINNING = re.compile(r"\s*+(?:[-\u2010-\u2015\u2212](?!\d)\s*+|[\u2669-\u266c#
 ENDING = re.compile(r"(?<!\s)\s*+(?:[\u2669-\u266c]|(?<=\s)#)\s*+\Z")
 _INTERRUPTIONS = "-\u2013\u2014"
 _QUOTES = f"{CLOSING}\"'"
-_MOST_NESTED = 50
+_MOST_NESTED, _MOST_TOKENS = 50, 2_000
+"""Most tags around a word, and most tags and texts of a turn that is translated."""
 
 
 class _Token(NamedTuple):
@@ -124,8 +125,8 @@ class Turn:
         """Whether this is the first turn of a speaker."""
         self._is_closed = ENDING.search(plain) is not None or is_bracketed(plain)
         self._voice = [token.raw for token in tokens if token.kind == "open" and token.text == "v"]
-        self.shown = "".join(slot.shown for slot in self.slots).strip()
-        """Text without tags and signs."""
+        self.shown = "".join(slot.shown for slot in self.slots).strip() if len(tokens) <= _MOST_TOKENS else ""
+        """Text without tags and signs; empty if it is not translated."""
 
     def continues_in(self, turn: "Turn", most_seconds: float) -> bool:
         """Return whether a sentence may continue in the next turn."""
@@ -220,23 +221,29 @@ class Sentence:
         if text == self.block.text:
             return
         marked, items = _with_marks(self.block.read(text))
-        places = [np.cumsum([0, *(width(sentence + space) for sentence, space in sentences_of(line.strip(), language))])
-                  for line, language in ((self.block.text, source), (marked, target))]  # fmt: skip
-        source_ends, target_ends = places
-        if len(source_ends) != len(target_ends):
-            source_ends, target_ends = source_ends[[0, -1]], target_ends[[0, -1]]
-        widths = [sum(slot.width for slot in turn.slots) + 1 for turn in self._turns]
-        ends = np.cumsum([0, *widths]) * source_ends[-1] / sum(widths)
-        shares = np.diff(np.interp(ends, source_ends, target_ends))
+        shares = self._shares(marked, source, target) if len(self._turns) > 1 else [1.0]
         previous = list[Word]()
         opened = list[Item]()
-        for turn, words in zip(self._turns, divide(words_of(marked), shares.tolist(), 1), strict=True):
+        for turn, words in zip(self._turns, divide(words_of(marked), shares, 1), strict=True):
             # With fewer words than turns, a turn repeats the one before it.
             turn_words = words or previous
             slot_words = divide(turn_words, [slot.width for slot in turn.slots], 0)
             for slot, divided in zip(turn.slots, slot_words, strict=True):
                 slot.words = _with_tags(divided, items, opened, has_entities)
             previous = turn_words
+
+    def _shares(self, translation: str, source: str, target: str) -> list[float]:
+        """Return the width of each turn in a translation."""
+        source_ends, target_ends = (
+            np.cumsum([0, *(width(sentence + space) for sentence, space in sentences_of(line.strip(), language))])
+            for line, language in ((self.block.text, source), (translation, target))
+        )
+        if len(source_ends) != len(target_ends):
+            source_ends, target_ends = source_ends[[0, -1]], target_ends[[0, -1]]
+        widths = [sum(slot.width for slot in turn.slots) + 1 for turn in self._turns]
+        ends = np.cumsum([0, *widths]) * source_ends[-1] / sum(widths)
+        shares: list[float] = np.diff(np.interp(ends, source_ends, target_ends)).tolist()
+        return shares
 
 
 def _with_marks(items: Iterator[Item]) -> tuple[str, dict[str, Item]]:

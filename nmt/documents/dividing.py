@@ -28,18 +28,22 @@ class Word(NamedTuple):
     space: str
     """Space after the word: " " or ""."""
     width: int
+    bonus: int
+    """How good a cut after the word is, as a distance from the ideal place."""
 
 
 def words_of(text: str) -> list[Word]:
     """Return the words of a text with marks. The mark of an opening tag belongs to the word after it."""
     words, beginning = list[Word](), ""
     for text_, space in split_words(text.translate(_NO_BREAK)):
-        word = Word(beginning + text_.translate(_NO_BREAK_BACK), space, width(text_))
+        is_stop = PUNCTUATION.match(MARK.sub("", text_)[-1:]) is not None
+        bonus = _SPACE_BONUS * bool(space) + _PUNCTUATION_BONUS * is_stop
+        word = Word(beginning + text_.translate(_NO_BREAK_BACK), space, width(text_), bonus)
         if word.width:
             words.append(word)
             beginning = ""
         elif words and min(text_) >= chr(CLOSE):
-            words[-1] = Word(words[-1].text + words[-1].space + text_, space, words[-1].width)
+            words[-1] = words[-1]._replace(text=words[-1].text + words[-1].space + text_, space=space)
         else:
             beginning = word.text
     if beginning and words:
@@ -72,27 +76,21 @@ def divide(words: Sequence[Word], shares: Sequence[float], least: int) -> list[l
         shares: size of each part; only their ratios count.
         least: 1 if every part gets a word, as long as there are words; 0 if a part may be empty.
     """
+    if len(shares) == 1:
+        return [[*words]]
     ends = [0, *itertools.accumulate(word.width + len(word.space) for word in words)]
     total = sum(shares) or 1
     ideals = [ends[-1] * share / total for share in itertools.accumulate(shares)]
+    bonuses = [0, *(least * word.bonus for word in words)]
     cuts = [0]
     for index, ideal in enumerate(ideals[:-1]):
         first = min(cuts[-1] + least, len(words))
         last = max(first, len(words) - least * (len(shares) - index - 1))
         near = min(max(bisect.bisect(ends, ideal), first), last)
         candidates = range(max(first, near - _NEAR), min(last, near + _NEAR) + 1)
-        distances = {cut: abs(ends[cut] - ideal) - least * _bonus(words, cut) for cut in candidates}
+        distances = {cut: abs(ends[cut] - ideal) - bonuses[cut] for cut in candidates}
         cuts.append(min(candidates, key=distances.__getitem__))
     return [[*words[start:end]] for start, end in itertools.pairwise([*cuts, len(words)])]
-
-
-def _bonus(words: Sequence[Word], cut: int) -> float:
-    """Return how good a cut before the word with this index is, as a distance from the ideal place."""
-    if not cut:
-        return 0
-    word = words[cut - 1]
-    is_stop = PUNCTUATION.fullmatch(MARK.sub("", word.text)[-1:]) is not None
-    return _PUNCTUATION_BONUS * is_stop + _SPACE_BONUS * bool(word.space)
 
 
 def lines_of(words: Sequence[Word], count: int, most: int) -> list[list[Word]]:
