@@ -201,10 +201,17 @@ def test_texts_of_opendocument(paragraph: str, texts: list[str]) -> None:
 
 
 def shown(root: Any) -> str:
-    """Return the text of OpenDocument in upper case, with its spaces as a reader shows them."""
+    """Return the text of OpenDocument in upper case, with its spaces as a reader shows them.
+
+    A reader leaves out the spaces at both ends of a paragraph.
+    """
+    for paragraph in root.iter(f"{{{ODF}text:1.0}}p"):
+        if not paragraph.getparent().tag.endswith("}note"):  # within another paragraph
+            paragraph.tail = f"\u2029{paragraph.tail or ''}"
     for spaces in root.iter(f"{{{ODF}text:1.0}}s"):
         spaces.text = "\u2002" * int(spaces.get(f"{{{ODF}text:1.0}}c", "1"))
-    return re.sub("[ \n]+", " ", "".join(root.itertext())).replace("\u2002", " ").strip().upper()
+    text = re.sub(" ?\u2029 ?", "\u2029", re.sub("[ \n]+", " ", "".join(root.itertext())))
+    return text.replace("\u2002", " ").strip().upper()
 
 
 def test_deleted_text_stays_and_headers_are_translated() -> None:
