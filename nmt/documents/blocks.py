@@ -12,6 +12,8 @@ SOFT_BREAK = "\x1f"
 """White space with a line break within a paragraph: a space, or nothing between Chinese or Japanese characters."""
 _EAST_ASIAN = f"[{HAN}{KANA}\u3001-\u303f\uff01-\uff65]"
 _NO_SPACE = re.compile(f"(?<={_EAST_ASIAN})({PAIRED.pattern}*+){SOFT_BREAK}({PAIRED.pattern}*+)(?={_EAST_ASIAN})")
+_JOINT = re.compile(r"\s?[+/\\|&=<>~→＋／＆]\s?|[-–.:@_#*]")
+"""Text between two pieces that belong together, as in Ctrl+C."""
 _PARTS = re.compile(f"{MARK.pattern}|{MARK.pattern.replace('[', '[^')}+")
 
 
@@ -33,9 +35,14 @@ class Block:
         Raises:
             DataError: if there are too many tags.
         """
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, list[Item]] = {}
+        """Items that each mark stands for."""
         parts, opened = list[str](), list[int]()
         for item in items:
+            if item.kind == "piece" and _ends_in_joint(parts):
+                joint = Item("text", parts.pop().replace(SOFT_BREAK, " "))
+                self._items[parts[-1]] += [joint, item]
+                continue
             for part in _PARTS.findall(item.value) if item.kind == "text" else [""]:
                 if item.kind == "text" and not MARK.match(part):
                     parts.append(part)
@@ -49,7 +56,7 @@ class Block:
                 if number >= MOST_MARKS:
                     raise DataError(f"A paragraph has more than {MOST_MARKS:,} tags. Split it.")
                 parts.append(chr(first + number))
-                self._items[parts[-1]] = marked
+                self._items[parts[-1]] = [marked]
         text = move_space_out_of_tags("".join(parts))
         self.text = _NO_SPACE.sub(r"\1\2", text).replace(SOFT_BREAK, " ")
         """The text with marks."""
@@ -62,4 +69,9 @@ class Block:
         if sorted(MARK.findall(translation)) != sorted(self._items):
             translation = MARK.sub("", translation) + "".join(self._items)
         for part in _PARTS.findall(translation):
-            yield self._items[part] if MARK.match(part) else Item("text", part)
+            yield from self._items.get(part) or [Item("text", part)]
+
+
+def _ends_in_joint(parts: list[str]) -> bool:
+    """Return whether a piece that follows these parts of a text belongs to the piece before."""
+    return len(parts) > 1 and parts[-2][0] >= chr(PIECE) and bool(_JOINT.fullmatch(parts[-1]))

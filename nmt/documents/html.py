@@ -1,7 +1,7 @@
-"""HTML: text is translated, tags and everything else stay byte for byte, except the language of a page.
+"""HTML: texts and attributes with text are translated, everything else but the language stays byte for byte.
 
 The HTML is split where browsers begin and end tags (https://html.spec.whatwg.org/multipage/parsing.html) and never
-serialized again, so attributes keep their spelling. Time grows linearly with the length of the text.
+serialized again, so tags keep their spelling. Time grows linearly with the length of the text.
 
 An element without an end tag extends to the end of its parent, even if a browser ends it earlier.
 
@@ -11,15 +11,28 @@ translation.
 
 import itertools
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from html import escape, unescape
+from html import escape
 from typing import ClassVar, NamedTuple
 
+from nmt.documents.attributes import (
+    LANGUAGE_ATTRIBUTES,
+    SPACE,
+    Attribute,
+    Edit,
+    Tag,
+    is_translated,
+    labels,
+    language_edits,
+    language_of,
+    plain_text,
+    read_attributes,
+    value_of,
+)
 from nmt.documents.blocks import SOFT_BREAK, Block, Item
 from nmt.documents.charsets import decode_exactly, page_codec
 from nmt.documents.document import Document
-from nmt.documents.page_language import LANGUAGE_ATTRIBUTES, Edit, Span, Tag, language_edits
 from nmt.errors import DataError
 
 
@@ -31,6 +44,8 @@ RAW = _names("script style xmp iframe noembed noframes textarea title")
 """Elements in which browsers look only for the end tag, unless they are within SVG or MathML."""
 KEPT = RAW - _names("textarea title") | _names("template code kbd samp")
 """Elements whose content is not translated."""
+LEFT = _names("noembed noframes script")
+"""Elements of ``RAW`` that may have text for readers, but are not translated."""
 PREFORMATTED = _names("pre textarea")
 VOID = _names("area base br col embed hr img input link meta source track wbr")
 BLOCKS = _names(
@@ -40,40 +55,26 @@ BLOCKS = _names(
     "select summary svg table tbody td textarea tfoot th thead title tr ul video"
 )
 """Elements that split text. All other elements, also unknown ones, are inline."""
-LABELS = _names("alt title")
-"""Attributes whose values are text for readers."""
 MOST_OPEN = 200
 """Open elements that are remembered; the outermost are forgotten first."""
 MOST_NESTED, MOST_PARTS = 50, 1_000
 """Most tags around a word, and most parts of a text; further tags split the text."""
 
 _FOREIGN = _names("svg math")
-_SPACE = " \t\n\r\f"
 _LINE_BREAK = frozenset("\r\n")
-_WHITE_SPACE = re.compile(f"[{_SPACE}]+")
+_WHITE_SPACE = re.compile(f"[{SPACE}]+")
 # Possessive quantifiers keep the time linear. An equals sign needs a value: an unclosed quote is not a name.
 _ATTRIBUTE = (
-    rf"""[^{_SPACE}/>][^{_SPACE}/>=]*+"""
-    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>))|(?![{_SPACE}]*+=))"""
+    rf"""[^{SPACE}/>][^{SPACE}/>=]*+"""
+    rf"""(?:[{SPACE}]*+=[{SPACE}]*+(?:"[^"]*+"|'[^']*+'|[^{SPACE}>"'][^{SPACE}>]*+|(?=>))|(?![{SPACE}]*+=))"""
 )
-_ATTRIBUTES = re.compile(
-    rf"""([^{_SPACE}/>][^{_SPACE}/>=]*+)(?:[{_SPACE}]*+=[{_SPACE}]*+("[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+))?+"""
-)
-"""Names and values of the attributes of a complete tag."""
 _MARKUP = re.compile(
     r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>?|<\d[\d:.]*+>"
-    rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{_SPACE}/>]*+)(?P<attributes>(?:[{_SPACE}/]++|{_ATTRIBUTE})*+)(?:>|(?P<rest>.*+))",
+    rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{SPACE}/>]*+)(?P<attributes>(?:[{SPACE}/]++|{_ATTRIBUTE})*+)(?:>|(?P<rest>.*+))",
     re.DOTALL,
 )
 """A tag, a comment, or a WebVTT timestamp. Without an end, it extends to the end of the text."""
-_RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
-_LONG_REFERENCE = re.compile(r"&#0*+([0-9]{8})[0-9]*+|&#0+(?=[0-9])")
-
-
-def plain_text(html: str) -> str:
-    """Return text with character references, such as &amp;, replaced by their characters."""
-    # No character has a number of eight digits, and Python refuses to parse numbers of more than 4,300 digits.
-    return unescape(_LONG_REFERENCE.sub(lambda match: "&#99999999" if match[1] else "&#", html))
+_RAW_ENDS = {name: re.compile(rf"</{name}(?=[{SPACE}/>])", re.IGNORECASE) for name in RAW}
 
 
 class _Element(NamedTuple):
@@ -109,8 +110,8 @@ class Page(Document):
             raise DataError(
                 f"{name} is not in the encoding {self._codec.name}. Correct <meta charset>, or save the page as UTF-8."
             )
-        self._markup = Markup(html, is_page=True)
-        self.texts = self._markup.texts
+        self._markup = Markup(html)
+        self.texts, self.left = self._markup.texts, self._markup.left
 
     def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the page with these texts in place of ``texts``; they are in the language ``target``."""
@@ -132,36 +133,26 @@ class _Part(NamedTuple):
         return self.kind == "piece" or (self.kind == "text" and not self.text.strip())
 
 
-class _Label(NamedTuple):
-    """Attribute to translate: the position of its value, with quotes, in its tag."""
-
-    raw: int
-    """Index of the tag in ``Markup._raws``."""
-    start: int
-    end: int
-
-
 class Markup:
     """HTML, a page or a part of a page, split into translatable texts and markup."""
 
     BEGIN: ClassVar = re.compile(r"<[a-zA-Z/!?]")
     """Beginning of a tag or a comment."""
     IS_CUE: ClassVar = False
-    """Whether the HTML is the text of a subtitle, whose lines belong together."""
+    """Whether the HTML is the text of a subtitle, whose lines belong together. Attributes of its tags are no text."""
 
-    def __init__(self, html: str, *, has_entities: bool = True, is_page: bool = False) -> None:
+    def __init__(self, html: str, *, has_entities: bool = True) -> None:
         """Find the texts to translate. An unfinished tag extends to the end of the HTML, as in a browser.
 
         Args:
             html: the HTML.
             has_entities: whether character references, such as &amp;, are replaced.
-            is_page: whether the HTML is a whole page: the attributes of ``LABELS`` are translated too, and its
-                attributes lang and dir become those of the translation.
         """
-        self._has_entities, self._is_page = has_entities, is_page
+        self._has_entities = has_entities
         self._raws: list[str] = []
         """Tags and texts in order; joined, they are the HTML."""
-        self._labels: list[_Label] = []
+        self._labels: list[tuple[int, Attribute]] = []
+        """Attributes to translate, with the index of their tag in ``_raws``."""
         self._tags: list[Tag] = []
         """Tags that may declare the language of the translation."""
         self._open: deque[_Element] = deque(maxlen=MOST_OPEN)
@@ -170,6 +161,8 @@ class Markup:
         """Consecutive entries of ``_raws`` that are rendered together, by index."""
         self._blocks: list[tuple[int, Block]] = []
         """Pieces to translate, by index, with their blocks."""
+        self.left = Counter[str]()
+        """Number of things with text that are not translated, as for ``Document``."""
         position = 0
         while beginning := self.BEGIN.search(html, position):
             start = beginning.start()
@@ -194,7 +187,7 @@ class Markup:
         self._flush()
         self.texts = [block.text for _, block in self._blocks]
         """The texts with marks in place of tags, followed by the values of attributes."""
-        self.texts += [plain_text(self._raws[label.raw][label.start + 1 : label.end - 1]) for label in self._labels]
+        self.texts += [label.value for _, label in self._labels]
 
     def render(self, texts: list[str], source: str = "source", target: str = "target") -> str:
         """Return the HTML with these texts in place of ``texts``; their numbers are equal.
@@ -205,14 +198,14 @@ class Markup:
         """
         raws, count = self._raws.copy(), len(self._blocks)
         edits = [*language_edits(self._tags, source, target)]
-        for label, old, new in zip(self._labels, self.texts[count:], texts[count:], strict=True):
-            if new != old:
-                quote = raws[label.raw][label.start]
-                edits.append(Edit(label.raw, label.start, label.end, f"{quote}{escape(new)}{quote}"))
+        for (raw, label), new in zip(self._labels, texts[count:], strict=True):
+            if new != label.value:
+                quote = "'" if raws[raw][label.start] == "'" else '"'
+                edits.append(Edit(raw, label.start, label.end, f"{quote}{escape(new)}{quote}"))
         # Last edit first, so that the positions of other edits in the same tag stay valid.
         for edit in sorted(edits, reverse=True):
-            raw = raws[edit.raw]
-            raws[edit.raw] = f"{raw[: edit.start]}{edit.text}{raw[edit.end :]}"
+            tag = raws[edit.raw]
+            raws[edit.raw] = f"{tag[: edit.start]}{edit.text}{tag[edit.end :]}"
         pieces = ["".join(raws[index] for index in piece) for piece in self._pieces]
         for (index, block), text in zip(self._blocks, texts, strict=False):
             if text != block.text:
@@ -234,33 +227,38 @@ class Markup:
 
     def _add_element(self, name: str, raw: str, attributes: str, start: int) -> None:
         """Add the start tag of an element; ``start`` is the position of its attributes in the tag."""
-        was_translated = self._parent.translated
-        self._begin(name, attributes)
-        is_kept = was_translated and not self._parent.translated
+        values, parent = read_attributes(attributes, start), self._parent
+        may_translate = is_translated(values, default=parent.translated)
+        element = _Element(
+            name, may_translate and name not in KEPT, parent.preformatted or name in PREFORMATTED,
+            parent.foreign or name in _FOREIGN, language_of(values) or parent.language,
+        )  # fmt: skip
+        if name not in VOID:
+            self._open.append(element)
+        is_kept = parent.translated and not element.translated
         if self._is_block(name):
             kind = "break"
         else:
             kind = "piece" if name in VOID or attributes.endswith("/") or is_kept else "open"
         self._add(kind, raw, name, is_kept)
-        if self._is_page and was_translated and not is_kept:
-            self._add_attributes(name, attributes, start)
+        if self.IS_CUE or not may_translate:
+            return
+        self.left["embedded page"] += "srcdoc" in values
+        self.left["template"] += name == "template"
+        self.left["keyword list"] += name == "meta" and value_of(values, "name") == "keywords"
+        if name not in KEPT or name == "iframe":
+            self._add_attributes(element, values)
 
-    def _add_attributes(self, tag: str, attributes: str, start: int) -> None:
-        """Record the attributes of the last tag that the translation changes; the first of equal names counts."""
-        raw, names, spans = len(self._raws) - 1, set[str](), dict[str, Span]()
-        for attribute in _ATTRIBUTES.finditer(attributes):
-            name, value = attribute[1].lower(), attribute[2] or ""
-            if name in names:
-                continue
-            names.add(name)
-            first, end = start + attribute.start(2), start + attribute.end(2)
-            if name in LABELS and value[:1] in ("'", '"') and value[1:-1].strip():
-                self._labels.append(_Label(raw, first, end))
-            elif value and (name == "dir" or name in LANGUAGE_ATTRIBUTES):
-                spans[name] = Span(plain_text(_unquoted(value)), first, end)
-        if spans or tag == "html":
-            own = spans.get("lang") or spans.get("xml:lang")
-            self._tags.append(Tag(raw, tag, own.value if own else self._parent.language, spans))
+    def _add_attributes(self, element: _Element, values: dict[str, Attribute]) -> None:
+        """Record the attributes of the last tag that the translation changes."""
+        raw = len(self._raws) - 1
+        self._labels += [(raw, label) for label in labels(element.name, values)]
+        declared = {
+            name: attribute for name, attribute in values.items()
+            if attribute.value and (name == "dir" or name in LANGUAGE_ATTRIBUTES)
+        }  # fmt: skip
+        if declared or element.name == "html":
+            self._tags.append(Tag(raw, element.name, element.language, declared))
 
     def _add(self, kind: str, raw: str, text: str = "", is_begun: bool = False) -> None:
         """Add a tag or a text. An inline element that is not translated becomes a single piece with its content."""
@@ -326,28 +324,10 @@ class Markup:
         """Add the content of an element without tags inside, and return the position of its end tag."""
         end_tag = _RAW_ENDS[name].search(html, start)
         end = end_tag.start() if end_tag else len(html)
-        self._add_text(html[start:end])
+        content = html[start:end]
+        self._add_text(content)
+        self.left[name] += name in LEFT and bool(content.strip())
         return end
-
-    def _begin(self, name: str, attributes: str) -> None:
-        """Open an element. Its name, attribute or class decides whether its text is translated, else its parent."""
-        if name in VOID:
-            return
-        values: dict[str, str] = {}
-        for key, value in _ATTRIBUTES.findall(attributes):
-            values.setdefault(key.lower(), _unquoted(value))  # the first of several equal names counts
-        parent = self._parent
-        translated = parent.translated
-        if "notranslate" in plain_text(values.get("class") or "").split():
-            translated = False
-        if "translate" in values:
-            value = plain_text(values["translate"]).lower()
-            translated = value != "no" if value in ("no", "yes", "") else translated
-        self._open.append(_Element(
-            name, translated and name not in KEPT, parent.preformatted or name in PREFORMATTED,
-            parent.foreign or name in _FOREIGN,
-            plain_text(values.get("lang") or values.get("xml:lang") or "") or parent.language,
-        ))  # fmt: skip
 
     def _end(self, name: str) -> None:
         """Close the innermost open element with this name, and the elements within it."""
@@ -356,10 +336,6 @@ class Markup:
                 for _ in range(count):
                     self._open.pop()
                 return
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if value[:1] in ("'", '"') else value
 
 
 def _collapsed(white_space: re.Match[str]) -> str:

@@ -84,8 +84,11 @@ class _Document:
     @classmethod
     def from_text(cls, text: str, model: ServedModel, is_html: bool) -> "_Document":
         """Create a document from a text or HTML."""
-        html = Markup(text) if is_html else None
-        return cls(html.texts, model, html.render) if html else cls([text], model, "".join)
+        if not is_html:
+            return cls([text], model, "".join)
+        html = Markup(text)
+        source, target = model.pair
+        return cls(html.texts, model, lambda texts: html.render(texts, source, target))
 
     @property
     def segments(self) -> list[Segment]:

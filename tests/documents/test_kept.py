@@ -119,7 +119,11 @@ def test_character_references_may_have_any_length() -> None:
 
 
 PIECES = {
-    ".html": ["<p>", "</p>", "<b title='a'>", "</b>", "<!-- x", "-->", "<", "&amp;", "\ue0fe1\ue0fe", "<pre>", "<br>"],
+    ".html": [
+        "<p>", "</p>", "<b title='a'>", "</b>", "<!-- x", "-->", "<", "&amp;", "\ue0fe1\ue0fe", "<pre>", "<br>",
+        "<kbd>a</kbd>", "+", "<input type=submit value=", "<meta name=description content='", "'", '"', ">",
+        "<option label=b&amp;c>", "<iframe srcdoc='<p>'>", "</iframe>", "<img translate=no alt=", "<template>",
+    ],
     ".md": [
         "# ", "> ", "- ", "- [ ] ", "1. ", "    ", "---\n", "```\n", "| a | b |\n|---|---|\n", "[^1]: ", "[r]: /u\n",
         "[r]", "*", "_", "**", "~~", "`", "[", "](u)", "![", "  \n", "\\", "&amp;", "<b>", "<div>\n", "<http://a.b>",

@@ -83,9 +83,12 @@ def test_white_space_lines_and_paragraphs_stay(service: RunningService) -> None:
 def test_html(service: RunningService) -> None:
     text = '<p title="one">One &lt; <b>two</b>.</p><!-- c --><p translate="no">three</p>'
     assert service.translate(text, format="html", alternatives=1) == {
-        "translatedText": '<p title="one">de:ONE &lt; <b>TWO</b>.</p><!-- c --><p translate="no">three</p>',
-        "alternatives": ['<p title="one">de:ONE &lt; <b>TWO</b>. 2</p><!-- c --><p translate="no">three</p>'],
+        "translatedText": '<p title="de:ONE">de:ONE &lt; <b>TWO</b>.</p><!-- c --><p translate="no">three</p>',
+        "alternatives": ['<p title="de:ONE 2">de:ONE &lt; <b>TWO</b>. 2</p><!-- c --><p translate="no">three</p>'],
     }
+    page = '<html lang="en"><input placeholder=one><p lang="fr">two'
+    expected = '<html lang="de"><input placeholder="de:ONE"><p lang="fr">de:TWO'
+    assert service.translate(page, format="html")["translatedText"] == expected
 
 
 def sent(service: RunningService, name: str, content: bytes, **values: str) -> httpx.Response:

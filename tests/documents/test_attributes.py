@@ -1,4 +1,4 @@
-"""A translated HTML page declares the language and the direction of its translation."""
+"""Attributes with text are translated, and a translated page declares the language and direction of its text."""
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +51,25 @@ def test_labels_and_languages_of_the_same_tag_are_both_changed() -> None:
     page = Page(b'<html lang="en"><p title="a" lang="en" dir=ltr alt=\'b\'>c', "a.html")
     texts = [text.upper() for text in page.texts]
     assert page.render(texts, "en", "ar") == (b'<html dir="rtl" lang="ar"><p title="A" lang="ar" dir="rtl" alt=\'B\'>C')
+
+
+@pytest.mark.parametrize("text", ["Straße & Häuser", "公园“狗”", "حديقة", "पार्क", "ılık 'bahçe'"])
+def test_attributes_are_translated_into_any_language(text: str) -> None:
+    html = "<html lang=en><meta name=description content='one'><input placeholder=one aria-label=\"one\">"
+    page = Page(html.encode(), "a.html")
+    assert page.texts == ["one"] * 3
+    translated_page = Page(page.render([text] * 3, "en", "de"), "a.html")
+    assert translated_page.texts == [text] * 3
+    assert translated_page.render(["one"] * 3, "de", "en").decode() == (
+        '<html lang="en"><meta name=description content=\'one\'><input placeholder="one" aria-label="one">'
+    )
+
+
+def test_text_that_is_left_is_counted() -> None:
+    html = "<script>a</script><script src=b></script><iframe srcdoc='<p>c'></iframe><template>d</template>"
+    html += "<meta name=keywords content='e, f'><noembed>g</noembed><style>h</style><div translate=no><template>"
+    note = "Not translated: 1 embedded page, 1 template, 1 keyword list, 1 script, 1 noembed."
+    assert Page(html.encode(), "a.html").note == note
 
 
 TAGS = ("<html", "<p", "<div", "</div>", "<q", "<code", " lang=en", ' lang="ar"', " lang", " dir=ltr", " dir='rtl'",
