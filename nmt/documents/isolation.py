@@ -26,6 +26,8 @@ class Texts(NamedTuple):
     """Empty if they have too many characters."""
     characters: int
     """Number of characters of all texts; an empty text counts as a character."""
+    note: str = ""
+    """What is not translated, as in ``Document``."""
 
 
 def read_isolated(name: str, content: bytes, max_characters: int) -> Texts:
@@ -87,7 +89,8 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
         return document.render(translations, *request["languages"])  # type: ignore[misc]
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))
-    return json.dumps({"texts": document.texts if is_short else [], "characters": characters}).encode()
+    texts = Texts(document.texts if is_short else [], characters, document.note)
+    return json.dumps(texts._asdict()).encode()
 
 
 def main() -> int:

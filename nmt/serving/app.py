@@ -107,29 +107,33 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
         request: Request, kind: type[Parameters], work: Callable[[Parameters], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         parameters = await read_parameters(request, kind)
-        return await admitted(request, parameters.api_key, lambda: work(parameters))
+        timeout = service.settings.timeout
+        return await admitted(request, parameters.api_key, lambda: work(parameters), timeout)
 
-    async def admitted(request: Request, key: str | None, work: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+    async def admitted(
+        request: Request, key: str | None, work: Callable[[], Coroutine[Any, Any, Answer]], timeout: float
+    ) -> Answer:
         if access.api_keys is not None and (not key or digest(key) not in access.api_keys):
             problem = (403, "Invalid API key") if key else (400, "Please contact the server operator to get an API key")
             raise RequestError(*problem, "Send a key of this service as api_key.")
         with service.place():
-            return await _finish(request, work(), service.settings.timeout)
+            return await _finish(request, work(), timeout)
 
     @app.post("/translate", response_model_exclude_none=True, **_openapi(TranslateRequest))
     async def translate(request: Request) -> TranslateAnswer:
         """Translate one or several texts."""
         return await respond(request, TranslateRequest, service.translate)
 
-    @app.post("/translate_file", **_openapi(FileRequest, FORMS[1]))
+    @app.post("/translate_file", response_model_exclude_none=True, **_openapi(FileRequest, FORMS[1]))
     async def translate_file(request: Request) -> FileAnswer:
         """Translate a document, sent as the part "file" of a multipart form."""
         parameters, name, content = await read_file(request)
         client = (parameters.api_key if access.api_keys else None) or (request.client.host if request.client else "")
-        result = await admitted(
-            request, parameters.api_key, lambda: service.translate_file(parameters, name, content, client)
-        )
-        return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{result}")
+        file = await admitted(
+            request, parameters.api_key, lambda: service.translate_file(parameters, name, content, client),
+            service.settings.document_timeout,
+        )  # fmt: skip
+        return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{file.name}", note=file.note or None)
 
     @app.get("/download_file/{name}", include_in_schema=False)
     async def download_file(name: str) -> Response:

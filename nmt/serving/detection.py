@@ -25,6 +25,8 @@ A line is in doubt if a word clearly contradicts the likelier language (ratio be
 hardly support it (sum below IN_ALL).
 """
 CHINESE = frozenset({"zh", "yue", "wuu"})
+CERTAIN = 50.0
+"""Confidence in percent above which a text counts as one in the target language, which stays as it is."""
 LONG_IN_HAN = 5
 """Fewest Chinese characters without kana that are no Japanese."""
 _HAN, _KANA = re.compile(f"[{HAN}]"), re.compile(f"[{KANA}]")
@@ -36,24 +38,28 @@ class Detector:
     def __init__(self) -> None:
         """Load the model."""
         self._detector = LangDetector(LangDetectConfig(model="lite", max_input_length=MOST_CHARACTERS))
-        self._scores("text")  # loads it: no request opens a file
+        self._unknown = self._scores("")  # loads the model: no request opens a file
+        """Probabilities of a text of which the model knows nothing."""
 
     def detect(self, text: str, languages: Iterable[str]) -> list[DetectedLanguage]:
         """Return all of these languages, likeliest first; equally probable languages keep their order.
 
         The model was trained on text with case and apostrophes, and takes "im thirsty" for German. If the words of a
         lower-case line contradict each other, the two likeliest languages get the same probability. Chinese characters
-        and kana decide between Chinese, Japanese and other languages.
+        and kana decide between Chinese, Japanese and other languages. A text of which nothing is known, such as a
+        number, has the confidence 0 in every language.
         """
         # The detector takes a single line, and refuses NUL characters.
         line = " ".join(text[:MOST_CHARACTERS].replace("\0", " ").split())
         bases = {language: detector_code(language) or "" for language in languages}
         all_scores = self._scores(line)
+        written = languages_by_script(line)
+        if not written and (all_scores == self._unknown or not any(map(str.isalpha, line))):
+            all_scores = {}
         scores = {language: all_scores.get(base) or 0.0 for language, base in bases.items()}
         first, second, *_ = [*sorted(scores, key=lambda language: -scores[language]), *bases][:2]
         if line == line.lower() and has_case(line) and self._in_doubt(line, bases[first], bases[second]):
             scores[first] = scores[second] = (scores[first] + scores[second]) / 2
-        written = languages_by_script(line)
         possible = [language for language, base in bases.items() if base in written]
         if possible:
             likeliest = max(possible, key=lambda language: scores[language])
@@ -65,10 +71,19 @@ class Detector:
         ]
         return sorted(detected, key=lambda language: -language.confidence)
 
-    def detect_each(self, texts: Sequence[str], languages: Sequence[str]) -> list[DetectedLanguage]:
-        """Return the likeliest of these languages for each text; short texts get the language of all texts together."""
-        whole = self.detect("\n".join(texts), languages)[0]
-        return [whole if is_short(text) else self.detect(text, languages)[0] for text in texts]
+    def detect_each(self, texts: Sequence[str], sources: Sequence[str], target: str) -> list[DetectedLanguage]:
+        """Return the language of each text: one of the sources, or the target language if that is certain.
+
+        Short texts get the language of all texts together.
+        """
+        whole = self._detect_source("\n".join(texts), sources, target)
+        return [whole if is_short(text) else self._detect_source(text, sources, target) for text in texts]
+
+    def _detect_source(self, text: str, sources: Sequence[str], target: str) -> DetectedLanguage:
+        likeliest, *others = self.detect(text, [*sources, target])
+        if likeliest.language == target and likeliest.confidence <= CERTAIN and others:
+            return others[0]
+        return likeliest
 
     def _scores(self, line: str) -> dict[str, float]:
         """Return the probability of each of the 176 languages."""

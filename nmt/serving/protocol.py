@@ -1,5 +1,6 @@
 """Requests and answers of the LibreTranslate protocol, and of the endpoint for the web page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
@@ -12,8 +13,10 @@ from starlette.exceptions import HTTPException
 
 AUTO = "auto"
 JSON = "application/json"
-MOST_FIELDS = 100
-"""Most fields of a form."""
+MOST_FIELDS = 1_000
+"""Most fields of a form or query."""
+_LIST_ITEM = re.compile(r"\[\d*\]$")
+"""End of the name of a field that has an item of a list, as PHP and jQuery send it."""
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -88,6 +91,7 @@ class FileAnswer(BaseModel):
     """Answer of ``POST /translate_file``."""
 
     translatedFileUrl: str  # noqa: N815 - a name of the protocol
+    note: str | None = Field(None, description="What the document has besides, and is not translated.")
 
 
 class DetectedLanguage(BaseModel):
@@ -159,7 +163,7 @@ Parameters = TypeVar("Parameters", bound=DetectRequest)
 
 
 async def read_parameters(request: Request, kind: type[Parameters]) -> Parameters:
-    """Return the parameters in the body of a request: JSON or a form.
+    """Return the parameters of a request: JSON in its body, or a form and the query of its address.
 
     Raises:
         RequestError: if the body has another content type, or wrong parameters.
@@ -168,7 +172,7 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
     try:
         if media_type == JSON or media_type.endswith("+json"):
             return kind.model_validate_json(await request.body())
-        if media_type in FORMS:
+        if media_type in FORMS or request.url.query:
             return kind.model_validate(await _form(request, kind, media_type))
     except ValidationError as error:
         raise _problem(error) from None
@@ -186,7 +190,8 @@ async def read_file(request: Request) -> tuple[FileRequest, str, bytes]:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
             raise RequestError(400, "Invalid request: missing file parameter", f"Send file in {FORMS[1]}.")
-        return FileRequest.model_validate({**form}), file.filename, await file.read()
+        values = {**request.query_params, **form}
+        return FileRequest.model_validate(values), file.filename, await file.read()
     except ValidationError as error:
         raise _problem(error) from None
     except (HTTPException, ValueError, LookupError) as error:
@@ -194,23 +199,32 @@ async def read_file(request: Request) -> tuple[FileRequest, str, bytes]:
 
 
 async def _form(request: Request, kind: type[BaseModel], media_type: str) -> dict[str, Any]:
+    """Return the parameters of a form and the query of the address; the form has precedence."""
     body = await request.body()
-    fields: Sequence[tuple[str, Any]]
+    fields: Sequence[tuple[str, Any]] = []
     try:
+        query = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
         if media_type == FORMS[0]:  # starlette reads unescaped UTF-8, as curl sends it, as Latin-1
             fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-        else:
+        elif media_type in FORMS:
             form = await request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
             fields = form.multi_items()
+        names = {name for name, _ in fields}
+        fields = [*fields, *(field for field in query if field[0] not in names)]
         "".join(str(text) for _, text in fields).encode()  # refuses lone surrogates, which UTF-7 can contain
     except Exception as error:  # the parsers raise various errors
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, "The form is damaged", f"{str(detail)[:200]}.") from None
     received: dict[str, list[Any]] = {}
-    for name, text in fields:
+    is_list = False
+    for key, text in fields:
+        name = _LIST_ITEM.sub("", key)
         if name in kind.model_fields:
             received.setdefault(name, []).append(text)
-    return {name: texts if name == "q" and len(texts) > 1 else texts[0] for name, texts in received.items()}
+            is_list = is_list or (name == "q" and key != name)
+    return {
+        name: texts if name == "q" and (is_list or len(texts) > 1) else texts[0] for name, texts in received.items()
+    }
 
 
 def _problem(error: ValidationError) -> RequestError:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from nmt.config.languages import detector_code, language_name, matching_code
 from nmt.data.languages import sentence_note
-from nmt.decoding.translation import CrossAttention, Translation, separator_in
 from nmt.documents.formats import output_suffix, suffix_of, supported_suffixes
-from nmt.documents.html import Markup
 from nmt.documents.isolation import read_isolated, render_isolated
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
@@ -20,7 +18,7 @@ from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
 from nmt.serving.files import Files
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Pair, SentenceResult, ServedModel
+from nmt.serving.models import SCORED, Pair, SentenceResult, ServedModel
 from nmt.serving.protocol import (
     AUTO,
     DetailsAnswer,
@@ -30,20 +28,21 @@ from nmt.serving.protocol import (
     FileRequest,
     Language,
     RequestError,
-    SentenceDetails,
     TranslateAnswer,
     TranslateRequest,
-    TranslationDetails,
 )
+from nmt.serving.texts import SplitTexts, lowest_confidence, render_all, sentence_details
 from nmt.text.translator import USUAL, TextOptions
 from nmt.tokenizers.scripts import direction
-from nmt.tokenizers.sentences import Segment, segment
+from nmt.tokenizers.sentences import Segment
 
 PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
 MOST_FILE = 8 * 2**20
 """Most bytes of a request with a document."""
 SHORT = 1_000
 """Most characters of a short request, which has a thread of its own for preparation."""
+OTHER_CODES = {"pb": "pt-BR", "zt": "zh-Hant"}
+"""Codes of LibreTranslate that other programs do not know."""
 Result = TypeVar("Result")
 
 
@@ -63,6 +62,8 @@ class ServiceSettings:
     """Seconds until an unfinished request is cancelled."""
     check_below: float = CHECK_BELOW
     """Confidence below which a translation is marked for checking."""
+    max_document_characters: int = 1_000_000
+    """Most characters of text in a document, such as a long book."""
 
     @property
     def max_body(self) -> int:
@@ -72,53 +73,20 @@ class ServiceSettings:
         """
         return 12 * self.max_characters + 16 * 1024
 
-
-class _Document:
-    """Texts split into sentences, which can be rendered again with the translations of the sentences."""
-
-    def __init__(self, texts: Sequence[str], model: ServedModel, render: Callable[[list[str]], Any]) -> None:
-        """Split texts into sentences; ``render`` makes a text or a file from the translated texts."""
-        self.pair, self._render = model.pair, render
-        self._texts = [segment(text, self.pair.source, model.count_tokens, model.most_tokens) for text in texts]
-
-    @classmethod
-    def from_text(cls, text: str, model: ServedModel, is_html: bool) -> "_Document":
-        """Create a document from a text or HTML."""
-        if not is_html:
-            return cls([text], model, "".join)
-        html = Markup(text)
-        source, target = model.pair
-        return cls(html.texts, model, lambda texts: html.render(texts, source, target))
-
     @property
-    def segments(self) -> list[Segment]:
-        """All sentences in order."""
-        return [sentence for sentences in self._texts for sentence in sentences]
-
-    def render(self, results: Sequence[SentenceResult | None], rank: int) -> Any:
-        """Return the text, HTML or file content with the translations of this rank.
-
-        A sentence with fewer translations gets its last one. A sentence without words stays as it is.
-        """
-        translations = (
-            sentence.text if result is None else result.translations[min(rank, len(result.translations) - 1)].text
-            for sentence, result in zip(self.segments, results, strict=True)
-        )
-        texts = list[str]()
-        for sentences in self._texts:
-            text = ""
-            for sentence in sentences:
-                translation = next(translations)
-                text += translation + _separator(self.pair, translation, sentence, is_last=sentence is sentences[-1])
-            texts.append(text)
-        return self._render(texts)
+    def document_timeout(self) -> float:
+        """Seconds until an unfinished request with a document is cancelled: ``timeout`` for each part of the document
+        that could be a request."""
+        return self.timeout * max(1.0, self.max_document_characters / self.max_characters)
 
 
-def _separator(pair: Pair, translation: str, sentence: Segment, *, is_last: bool) -> str:
-    """Return the text behind the translation of a sentence."""
-    if is_last or not sentence.text:
-        return sentence.separator
-    return separator_in(pair.target, translation, sentence.separator)
+class TranslatedFile(NamedTuple):
+    """A translated document."""
+
+    name: str
+    """Name in ``Service.files``."""
+    note: str
+    """One line about everything with text that is not translated; empty if there is nothing."""
 
 
 class Service:
@@ -208,11 +176,11 @@ class Service:
             self._open_requests -= 1
 
     async def detect(self, request: DetectRequest) -> list[DetectedLanguage]:
-        """Return the source languages of the models, likeliest for the text first."""
+        """Return the languages of the service, likeliest for the text first."""
         texts = _texts(request.q)
         self._check(texts)
-        sources = list(dict.fromkeys(pair.source for pair in self._models))
-        return await self._prepare(self._detector.detect, "\n".join(texts), sources)
+        codes = [language.code for language in self.languages()]
+        return await self._prepare(self._detector.detect, "\n".join(texts), codes)
 
     async def translate(self, request: TranslateRequest) -> TranslateAnswer:
         """Return the translations of texts.
@@ -224,22 +192,24 @@ class Service:
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
         is_html, is_short = request.format == "html", _is_short(texts)
+        models = [self._models.get(pair) for pair in pairs]
         documents = await self._prepare(
             lambda: [
-                _Document.from_text(text, self._models[pair], is_html) for text, pair in zip(texts, pairs, strict=True)
+                SplitTexts.from_text(text, pair, model, is_html)
+                for text, pair, model in zip(texts, pairs, models, strict=True)
             ],
             is_short=is_short,
         )
-        if request.confidence and not all(self._models[pair].is_calibrated for pair in pairs):
+        if request.confidence and not all(model.is_calibrated for model in models if model):
             raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
         options = TextOptions(confident=request.confidence)
         results = await self._translate(documents, options, alternatives, request.glossary)
-        rendered = await self._prepare(_render, documents, results, alternatives, is_short=is_short)
+        rendered = await self._prepare(render_all, documents, results, alternatives, is_short=is_short)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in rendered] if is_list else rendered[0][0]}
         if alternatives:
             answer["alternatives"] = [texts for _, texts in rendered] if is_list else rendered[0][1]
         if request.confidence:
-            confidences = [_lowest_confidence(document_results) for document_results in results]
+            confidences = [lowest_confidence(document_results) for document_results in results]
             answer["confidence"] = confidences if is_list else confidences[0]
         if detected is not None:
             answer["detectedLanguage"] = detected if is_list else detected[0]
@@ -253,19 +223,22 @@ class Service:
         """
         alternatives = self._check([request.q], request.alternatives)
         pairs, detected = await self._pairs([request.q], request.source, request.target)
-        model = self._models[pairs[0]]
-        document = await self._prepare(_Document.from_text, request.q, model, False)
-        options = SCORED._replace(confident=model.is_calibrated)
+        pair = pairs[0]
+        model = self._models.get(pair)
+        document = await self._prepare(SplitTexts.from_text, request.q, pair, model, False)
+        options = SCORED._replace(confident=model is not None and model.is_calibrated)
         [results] = await self._translate([document], options, alternatives, request.glossary, attention=True)
         sentences = document.segments
         details = await self._prepare(lambda: [
-            _details(model, sentence, result, alternatives + 1, self.settings.check_below, sentence is sentences[-1])
+            sentence_details(
+                pair, model, sentence, result, alternatives + 1, self.settings.check_below, sentence is sentences[-1]
+            )
             for sentence, result in zip(sentences, results, strict=True)
         ])  # fmt: skip
         return DetailsAnswer(sentences=details, detectedLanguage=detected[0] if detected else None)
 
-    async def translate_file(self, request: FileRequest, name: str, content: bytes, client: str) -> str:
-        """Translate a client's document, and return the name of the translation in ``files``.
+    async def translate_file(self, request: FileRequest, name: str, content: bytes, client: str) -> TranslatedFile:
+        """Translate a client's document, and keep the translation in ``files``.
 
         Raises:
             RequestError: if the service does not support the format, language or length, or the document is damaged.
@@ -273,20 +246,22 @@ class Service:
         if (suffix := suffix_of(name)) not in supported_suffixes():
             formats = f"Send one of {', '.join(supported_suffixes())}."
             raise RequestError(400, "Invalid request: file format not supported", formats)
+        limit = self.settings.max_document_characters
         try:
-            texts, characters = await self._read(read_isolated, name, content, self.settings.max_characters)
-            self._check_length(characters)
+            texts, characters, note = await self._read(read_isolated, name, content, limit)
+            _check_length(characters, limit, "documents")
             self.metrics.characters.inc(sum(map(len, texts)))
-            pairs, _ = await self._pairs(["\n".join(texts)], request.source, request.target)
-            document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
-            [results] = await self._translate([document], USUAL, 0, request.glossary)
-            translations = await self._prepare(document.render, results, 0)
-            translated = await self._read(render_isolated, name, content, translations, *pairs[0], request.fuzzy)
+            [pair], _ = await self._pairs(["\n".join(texts)], request.source, request.target)
+            if model := self._models.get(pair):
+                document = await self._prepare(SplitTexts, texts, pair, model, list)
+                [results] = await self._translate([document], USUAL, 0, request.glossary)
+                translations = await self._prepare(document.render, results, 0)
+                content = await self._read(render_isolated, name, content, translations, *pair, request.fuzzy)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
-        file_name = f"{secrets.token_urlsafe(16)}.{pairs[0].target}{output_suffix(suffix)}"
-        self.files.add(client, file_name, translated)
-        return file_name
+        file_name = f"{secrets.token_urlsafe(16)}.{pair.target}{output_suffix(suffix)}"
+        self.files.add(client, file_name, content)
+        return TranslatedFile(file_name, note)
 
     async def _read(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return the result of a function that waits for the process of a document."""
@@ -300,27 +275,32 @@ class Service:
     async def _pairs(
         self, texts: Sequence[str], source: str, target: str
     ) -> tuple[list[Pair], list[DetectedLanguage] | None]:
-        """Return the language pair of each text, and the detected languages if the source is "auto"."""
+        """Return the language pair of each text, and the detected languages if the source is "auto".
+
+        A pair without a model has the same language twice: the text is in the target language already.
+        """
         names = {language.code: language.name for language in self.languages()}
-        if source != AUTO:
-            source = matching_code(source, [pair.source for pair in self._models])
-        target = matching_code(target, [pair.target for pair in self._models])
+        known_sources, known_targets = ([pair[side] for pair in self._models] for side in (0, 1))
+        is_auto = source.lower() == AUTO
+        source = _matching(source, known_sources, known_targets)
+        target = _matching(target, known_targets, known_sources)
         served = f"The service translates {', '.join(f'{pair.source} to {pair.target}' for pair in self._models)}."
-        for code in (target,) if source == AUTO else (source, target):
+        for code in (target,) if is_auto else (source, target):
             if code not in names:
                 raise RequestError(400, f"{code[:50]} is not supported", served)
-        sources = [pair.source for pair in self._models if pair.target == target and source in (pair.source, AUTO)]
-        if not sources:
-            origin = "" if source == AUTO else f" from {names[source]} ({source})"
+        sources = [pair.source for pair in self._models if pair.target == target and (is_auto or pair.source == source)]
+        if not sources and source != target:
+            origin = "" if is_auto else f" from {names[source]} ({source})"
             error = f"{names[target]} ({target}) is not available as a target language{origin}"
             raise RequestError(400, error, served)
-        if source == AUTO:
-            detected = await self._prepare(self._detector.detect_each, texts, sources, is_short=_is_short(texts))
+        if is_auto:
+            is_short = _is_short(texts)
+            detected = await self._prepare(self._detector.detect_each, texts, sources, target, is_short=is_short)
             return [Pair(language.language, target) for language in detected], detected
         return [Pair(source, target)] * len(texts), None
 
     async def _translate(
-        self, documents: Sequence[_Document], options: TextOptions, alternatives: int, glossary: str | None, *,
+        self, documents: Sequence[SplitTexts], options: TextOptions, alternatives: int, glossary: str | None, *,
         attention: bool = False,
     ) -> list[list[SentenceResult | None]]:  # fmt: skip
         """Return the results for the sentences of each document; None for a sentence without words.
@@ -329,8 +309,10 @@ class Service:
         """
         by_pair: dict[Pair, list[Segment]] = {}
         for document in documents:
+            if document.pair not in self._models:
+                continue
             sentences = by_pair.setdefault(document.pair, [])
-            sentences += (sentence for sentence in document.segments if sentence.has_words)
+            sentences += filter(document.translates, document.segments)
         options_by_pair: dict[Pair, TextOptions] = {}
         for pair in by_pair:
             model = self._models[pair]
@@ -352,25 +334,33 @@ class Service:
             self.metrics.sentences.labels(*pair).inc(len(segments))
         results = {pair: iter(task.result()) for pair, task in tasks.items()}
         return [
-            [next(results[document.pair]) if sentence.has_words else None for sentence in document.segments]
+            [next(results[document.pair]) if document.translates(sentence) else None for sentence in document.segments]
             for document in documents
         ]
 
     def _check(self, texts: Sequence[str], alternatives: int = 0) -> int:
         """Check the length of a request and its number of alternatives, and return this number."""
         # An empty text counts as a character, since a list of millions of them takes time too.
-        self._check_length(sum(max(1, len(text)) for text in texts))
         settings = self.settings
+        _check_length(sum(max(1, len(text)) for text in texts), settings.max_characters, "texts")
         if alternatives > settings.max_alternatives:
             problem = f"alternatives parameter must be <= {settings.max_alternatives}"
             raise RequestError(400, f"Invalid request: {problem}", f"Received {alternatives}.")
         self.metrics.characters.inc(sum(map(len, texts)))
         return max(0, alternatives)
 
-    def _check_length(self, characters: int) -> None:
-        if characters > self.settings.max_characters:
-            problem = f"request ({characters}) exceeds text limit ({self.settings.max_characters})"
-            raise RequestError(400, f"Invalid request: {problem}", "The limit counts characters. Send it in parts.")
+
+def _matching(code: str, known: Sequence[str], others: Sequence[str]) -> str:
+    """Return the code of the service that a client's code means, in ``known`` or else in ``others``."""
+    code = OTHER_CODES.get(code.lower()) or code
+    matching = matching_code(code, known)
+    return matching if matching in known else matching_code(code, others)
+
+
+def _check_length(characters: int, limit: int, what: str) -> None:
+    if characters > limit:
+        problem = f"request ({characters}) exceeds text limit ({limit})"
+        raise RequestError(400, f"Invalid request: {problem}", f"The limit of {what} counts characters. Send parts.")
 
 
 def _texts(q: str | list[str]) -> list[str]:
@@ -380,52 +370,3 @@ def _texts(q: str | list[str]) -> list[str]:
 def _is_short(texts: Sequence[str]) -> bool:
     """Return whether a request with these texts is short; an empty text counts as a character."""
     return sum(map(len, texts)) + len(texts) <= SHORT
-
-
-def _render(
-    documents: Sequence[_Document], results: Sequence[Sequence[SentenceResult | None]], alternatives: int
-) -> list[tuple[str, list[str]]]:
-    """Return the best translation and the distinct alternatives of each document.
-
-    Alternative n has the translations of rank n of its sentences.
-    """
-    rendered = []
-    for document, document_results in zip(documents, results, strict=True):
-        best, *texts = (document.render(document_results, rank) for rank in range(alternatives + 1))
-        rendered.append((best, [text for text in dict.fromkeys(texts) if text != best]))
-    return rendered
-
-
-def _lowest_confidence(results: Sequence[SentenceResult | None]) -> float | None:
-    """Return the lowest confidence among the sentences of a text; None for a text without words."""
-    return min((result.translations[0].confidence or 0.0 for result in results if result), default=None)
-
-
-def _details(
-    model: ServedModel, segment: Segment, result: SentenceResult | None, n_best: int, check_below: float, is_last: bool
-) -> SentenceDetails:
-    """Return the details of a sentence; without words, the sentence stands for its translation."""
-    unchanged = Translation(segment.text, [], finished=True, ids=[], score=None)
-    translations = result.translations[:n_best] if result else [unchanged]
-    source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if result else ([], [])
-    return SentenceDetails(
-        source=segment.text, separator=segment.separator,
-        target_separator=_separator(model.pair, translations[0].text, segment, is_last=is_last),
-        translations=[TranslationDetails(
-            text=translation.text, score=translation.score, unknown=translation.unknown,
-            finished=translation.finished, words=list(translation.words), confidence=translation.confidence,
-            check=translation.confidence is not None and translation.confidence < check_below,
-        ) for translation in translations],
-        source_tokens=source_tokens, target_tokens=target_tokens,
-        attention=_weights(result.attention) if result else None,
-    )  # fmt: skip
-
-
-def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
-    """Return the last layer's attention, averaged over heads, without special tokens: T rows of S weights."""
-    if attention is None or len(attention.source) * len(attention.target) > MOST_ATTENTION:
-        return None
-    rows = [place for place, id_ in enumerate(attention.target) if id_ not in SPECIAL]
-    columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL]
-    weights = attention.weights[-1].mean(axis=0)[rows][:, columns]
-    return [[round(weight, 4) for weight in row] for row in weights.tolist()]

@@ -32,7 +32,7 @@ def test_a_short_text_is_detected(detector: Detector, language: str) -> None:
 
 def test_each_text_of_a_list_is_detected(detector: Detector) -> None:
     texts = [text * 3 for text in TEXTS.values()]
-    assert [one.language for one in detector.detect_each(texts, LANGUAGES)] == LANGUAGES
+    assert [one.language for one in detector.detect_each(texts, LANGUAGES[1:], LANGUAGES[0])] == LANGUAGES
     assert is_short("a" * 40) and not is_short("a" * 41)
     assert is_short("字" * 13) and not is_short("字" * 14)
 

@@ -1,5 +1,6 @@
 """The protocol over HTTP, with fake models: answers, errors and limits."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import gzip
@@ -19,14 +20,15 @@ from fake_service import fake_model
 from running_service import RunningService, fake_service
 
 from nmt.serving.detection import Detector
-from nmt.serving.service import Service, ServiceSettings, _Document
+from nmt.serving.service import Service, ServiceSettings
+from nmt.serving.texts import SplitTexts
 
 MOST = 2_000
 
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[RunningService]:
-    with fake_service(max_characters=MOST) as running:
+    with fake_service(max_characters=MOST, max_document_characters=2 * MOST) as running:
         yield running
 
 
@@ -75,6 +77,26 @@ def test_forms(service: RunningService) -> None:
     assert as_form.json() == as_parts.json() == as_json.json() == as_typed.json() == expected
 
 
+def test_lists_of_forms_and_parameters_in_the_address(service: RunningService) -> None:
+    pair = {"source": "en", "target": "de"}
+    two = {"translatedText": ["de:ONE", "de:TWO"]}
+    for names in (("q", "q"), ("q[]", "q[]"), ("q[0]", "q[1]")):
+        body = "&".join(f"{name}={text}" for name, text in zip(names, ("one", "two"), strict=True))
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        assert service.client.post("/translate", params=pair, content=body, headers=headers).json() == two
+        assert service.client.post(f"/translate?{body}&source=en&target=de").json() == two
+    assert service.client.post("/translate", data={"q[]": "one", **pair}).json() == {"translatedText": ["de:ONE"]}
+    many = service.client.post("/translate", data={"q[]": ["one"] * 200, **pair}).json()
+    assert many == {"translatedText": ["de:ONE"] * 200}
+    # The form has precedence. JSON is complete, as for LibreTranslate.
+    answer = service.client.post("/translate", params={"q": "two", "format": "html", **pair}, data={"q": "one<br>"})
+    assert answer.json() == {"translatedText": "de:ONE<br>"}
+    assert "missing source" in error(service.client.post("/translate", params=pair, json={"q": "one"}), 400)
+    answer = service.client.post("/translate_file", params=pair, files={"file": ("a.html", b"one")})
+    assert answer.json()["translatedFileUrl"].endswith(".de.html")
+    assert service.client.post("/detect", params={"q": FRENCH}).json()[0]["language"] == "fr"
+
+
 def test_white_space_lines_and_paragraphs_stay(service: RunningService) -> None:
     text = "  One.  Two.\r\n\r\n\tthree\n\n... 😀\n"
     assert service.translate(text)["translatedText"] == "  de:ONE.  de:TWO.\r\n\r\n\tde:THREE\n\n... 😀\n"
@@ -105,6 +127,10 @@ def test_a_document_is_translated_as_by_libretranslate(service: RunningService) 
     page = service.client.get(url)
     assert page.content == b"<p>de:ONE <b>TWO</b>.</p>\r\n"
     assert page.headers["content-disposition"].startswith("attachment; ")
+    assert list(answer.json()) == ["translatedFileUrl"]
+    answer = sent(service, "page.html", b"<script>1</script>" + b"one two. " * 300)  # more than a text may have
+    assert answer.json()["note"] == "Not translated: 1 script."
+    assert service.client.get(answer.json()["translatedFileUrl"]).content.count(b"ONE TWO.") == 300
 
 
 def test_a_template_becomes_a_catalogue_with_fuzzy_marks(service: RunningService) -> None:
@@ -119,7 +145,7 @@ def test_a_template_becomes_a_catalogue_with_fuzzy_marks(service: RunningService
     [
         ("a.exe", b"a", {}, "Invalid request: file format not supported. Send one of .html, "),
         ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is not a Word document"),
-        ("a.html", b"a" * 2_001, {}, "Invalid request: request (2001) exceeds text limit (2000)"),
+        ("a.html", b"a" * 4_001, {}, "Invalid request: request (4001) exceeds text limit (4000)"),
         ("a.html", b"a", {"target": "zz"}, "zz is not supported. "),
         ("a.html", b"a", {"source": ""}, "Invalid request: missing source parameter. "),
         ("", b"a", {}, "Invalid request: missing file parameter. "),
@@ -144,8 +170,48 @@ def test_the_source_language_is_detected(service: RunningService) -> None:
     assert 50 < answer["detectedLanguage"]["confidence"] <= 100
     answer = service.translate([ENGLISH, FRENCH], source="auto")
     assert [detected["language"] for detected in answer["detectedLanguage"]] == ["en", "fr"]
-    # No model translates French to French: of the languages with a model, English is taken.
-    assert service.translate(FRENCH, source="auto", target="fr")["detectedLanguage"]["language"] == "en"
+
+
+GERMAN = "Das Haus ist auf der anderen Seite der Straße."
+
+
+def test_a_text_in_the_target_language_stays(service: RunningService) -> None:
+    answer = service.translate(GERMAN, source="auto")
+    assert (answer["translatedText"], answer["detectedLanguage"]["language"]) == (GERMAN, "de")
+    page = f"<p lang=de-AT title='a'>{GERMAN}<br> &nbsp;"
+    answer = service.translate([page, ENGLISH], source="auto", format="html", alternatives=1, confidence=True)
+    assert answer["translatedText"] == [page, f"de:{ENGLISH.upper()}"]
+    assert (answer["alternatives"], answer["confidence"]) == ([[], [f"de:{ENGLISH.upper()} 2"]], [None, 0.75])
+    assert service.translate(GERMAN, source="de-AT") == {"translatedText": GERMAN}
+    assert service.translate("one\n", source="EN", target="en_US") == {"translatedText": "one\n"}
+    [details] = service.post("/details", q=GERMAN, source="auto", target="de").json()["sentences"]
+    assert (details["source"], details["translations"][0]["text"], details["target_tokens"]) == (GERMAN, GERMAN, [])
+    url = sent(service, "a.html", page.encode(), source="auto").json()["translatedFileUrl"]
+    assert service.client.get(url).content == page.encode()
+
+
+@pytest.mark.parametrize("text", ["", "123", "?! 😀", "12:45 – 10³", "٣٤", "१२"])
+def test_the_service_says_when_it_cannot_tell_the_language(service: RunningService, text: str) -> None:
+    answer = service.translate(text, source="auto")
+    assert answer == {
+        "translatedText": answer["translatedText"],
+        "detectedLanguage": {"confidence": 0, "language": "en"},
+    }
+    if not any(map(str.isalnum, text)):
+        assert answer["translatedText"] == text
+    assert {detected["confidence"] for detected in service.post("/detect", q=text or " ").json()} == {0}
+
+
+@pytest.mark.parametrize(("target", "text"), [
+    ("de", "Ein Mann liest ein Buch im Park."), ("zh-Hans", "一个男人在公园里看书。"),
+    ("ar", "رجل يقرأ كتابا في الحديقة."), ("hi", "एक आदमी पार्क में किताब पढ़ रहा है।"),
+    ("tr", "Bir adam parkta kitap okuyor."),
+])  # fmt: skip
+def test_the_target_language_is_detected(target: str, text: str) -> None:
+    detector = Detector()
+    english = "A man is reading a book in the park."
+    assert detector.detect_each([text], ["en"], target)[0].language == target
+    assert detector.detect_each([english], ["en"], target)[0].language == "en"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +246,19 @@ def test_codes_in_other_spellings_and_varieties_are_understood(service: RunningS
     assert detailed["sentences"][0]["translations"][0]["text"] == "de:ONE"
     answer = service.post("/translate", q="one", source="en", target="zh-Hans")
     assert error(answer, 400).startswith("zh-Hans is not supported")
+    assert service.translate(FRENCH, source="AUTO")["detectedLanguage"]["language"] == "fr"
+
+
+def test_codes_of_libretranslate_are_understood() -> None:
+    service = Service([fake_model("en", "zh-Hant"), fake_model("pt-BR", "en")], ServiceSettings())
+
+    async def pair_of(source: str, target: str) -> tuple[str, str]:
+        [pair], _ = await service._pairs(["a"], source, target)
+        return pair
+
+    assert asyncio.run(pair_of("en", "zt")) == ("en", "zh-Hant")
+    assert asyncio.run(pair_of("pb", "EN")) == ("pt-BR", "en")
+    assert asyncio.run(pair_of("pt", "en-GB")) == ("pt-BR", "en")
 
 
 def test_what_is_not_known_of_a_language_is_noted_once() -> None:
@@ -196,13 +275,15 @@ def test_what_is_not_known_of_a_language_is_noted_once() -> None:
 
 
 def test_detect(service: RunningService) -> None:
-    first, second = service.post("/detect", q=FRENCH).json()
-    assert [first["language"], second["language"]] == ["fr", "en"]
+    first, second, _ = service.post("/detect", q=FRENCH).json()
+    assert first["language"] == "fr"
+    assert service.post("/detect", q=GERMAN).json()[0]["language"] == "de"
     assert first["confidence"] > second["confidence"]
     assert service.post("/detect", q=[FRENCH, FRENCH]).json()[0]["language"] == "fr"
     assert {detected["language"] for detected in service.client.post("/detect", data={"q": "\0 ?"}).json()} == {
         "fr",
         "en",
+        "de",
     }
     assert error(service.post("/detect"), 400).startswith("Invalid request: missing q parameter. ")
 
@@ -282,8 +363,8 @@ def test_metrics(service: RunningService) -> None:
         ({"q": "a", "source": "zz"}, 400, "zz is not supported. The service translates en to de, fr to de, en to fr."),
         ({"q": "a", "target": "zz"}, 400, "zz is not supported. "),
         ({"q": "a", "source": "auto", "target": "auto"}, 400, "auto is not supported. "),
-        ({"q": "a", "source": "fr", "target": "fr"}, 400,
-         "French (fr) is not available as a target language from French (fr). "),
+        ({"q": "a", "source": "fr", "target": "en"}, 400,
+         "English (en) is not available as a target language from French (fr). "),
         ({"q": "a", "source": "auto", "target": "en"}, 400, "English (en) is not available as a target language. "),
         ({"q": "a", "format": "xml"}, 400, "xml format is not supported. It must be text or html."),
         ({"q": "a", "alternatives": "abc"}, 400, "Invalid request: alternatives parameter is not a number. "),
@@ -541,9 +622,9 @@ def test_bytes_that_are_no_http_are_refused(service: RunningService, request_: b
 
 
 def test_sentences_of_a_text_are_joined_as_the_target_language_does() -> None:
-    models = {target: fake_model("en", target) for target in ("de", "ja")}
     for target, gap in {"de": " ", "ja": ""}.items():
-        document = _Document(["One. Two.\nThree.  "], models[target], "".join)
-        assert document.render([None] * 3, 0) == f"One.{gap}Two.\nThree.  "
-    document = _Document(["我来。你去。"], fake_model("zh", "en"), "".join)
-    assert document.render([None] * 2, 0) == "我来。 你去。"
+        model = fake_model("en", target)
+        texts = SplitTexts(["One. Two.\nThree.  "], model.pair, model, "".join)
+        assert texts.render([None] * 3, 0) == f"One.{gap}Two.\nThree.  "
+    model = fake_model("zh", "en")
+    assert SplitTexts(["我来。你去。"], model.pair, model, "".join).render([None] * 2, 0) == "我来。 你去。"

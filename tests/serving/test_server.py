@@ -46,7 +46,9 @@ def test_the_public_client_works_unchanged(service: RunningService, translator: 
     text = "\n".join(sentences) + "\n"
     assert client.translate(text, "en", "de") == expected
     assert client.translate(text, "auto", "de") == expected
-    assert [detected["language"] for detected in client.detect("im thirsty")] == ["en"]
+    german = "Der Hund läuft im Park."
+    assert client.translate(german, "auto", "de") == client.translate(german, "DE", "de") == german
+    assert [detected["language"] for detected in client.detect("im thirsty")] == ["en", "de"]
     for text, target, status, problem in (
         ("im thirsty", "zz", 400, "zz is not supported"),
         ("im thirsty " * 1_000_000, "de", 413, "The body has more than 256384 bytes"),

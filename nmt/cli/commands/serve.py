@@ -51,6 +51,9 @@ def serve(
     max_characters: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Maximum characters of a request.")
     ] = 20_000,
+    max_document: Annotated[
+        int, typer.Option(min=1, max=100_000_000, help="Maximum characters of a document.")
+    ] = 1_000_000,
     max_alternatives: Annotated[
         int, typer.Option(min=0, max=100, help="Maximum alternatives; their beam size is N + 1.")
     ] = 3,
@@ -111,7 +114,9 @@ def serve(
         names: list[str | None] = [*models] if models else [None]
         decoding["batch_size"] = batch_size
         opened = [open_model(name, epoch, decoding, max_alternatives, glossaries) for name in names]
-        settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout, check_below)
+        settings = ServiceSettings(
+            batch_size, max_characters, max_alternatives, queue, timeout, check_below, max_document
+        )
         service = Service(opened, settings)
         for note in service.notes():
             typer.echo(f"nmt: {note}", err=True)
