@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import load, prepare, train
+    from nmt.api import load, prepare, train, translate_document
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
     from nmt.synthesis import synthesize
@@ -22,6 +22,7 @@ __all__ = [
     "prepare",
     "synthesize",
     "train",
+    "translate_document",
 ]
 
 # Module of each name. A module is imported when one of its names is first used, so that the command line starts fast.
@@ -37,6 +38,7 @@ _MODULES = {
     "prepare": "nmt.api",
     "synthesize": "nmt.synthesis",
     "train": "nmt.api",
+    "translate_document": "nmt.api",
 }
 
 

@@ -15,11 +15,12 @@ Example::
     nmt.evaluate(["base"]).record.scores         # BLEU, chrF and TER of its test split
     with nmt.load("base") as translator:
         translator.translate(["im thirsty"])     # ['ich bin durstig']
+        nmt.translate_document("page.html", translator=translator)  # writes page.de.html
 """
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +40,17 @@ from nmt.data.sources.formats import named_columns
 from nmt.data.sources.text_file import TextFile
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.pair_scores import pair_scorer
+from nmt.documents import formats
 from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import public
 from nmt.message import Argument
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
-from nmt.text.translator import Translator
+from nmt.storage.names import find_file
+from nmt.storage.outputs import OutputFile
+from nmt.text.glossary import read_glossary
+from nmt.text.translator import TextOptions, Translator
 
 if TYPE_CHECKING:  # this module loads TensorFlow
     from nmt.training.listeners import Listener
@@ -247,6 +252,74 @@ def load(
     else:
         trained = run if isinstance(run, Run) else find_run(run)
     return Translator.open(trained, weights, decoding, others)
+
+
+@public
+def translate_document(
+    path: str | Path,
+    output: str | Path | None = None,
+    *,
+    translator: Translator | str | Run | None = None,
+    glossary: str | Path | None = None,
+    skip_too_long: bool = False,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> Path:
+    """Translate a document, such as a page of HTML, and return the file with its translation. Its format stays.
+
+    Args:
+        path: the document. Its suffix says its format.
+        output: file to write, which must not exist. Default: a name with the code of the target language, such as
+            "page.de.html", beside the document.
+        translator: translator, or the run to load for this document. Default: the run trained last.
+        glossary: file of terms that the translation keeps, as for ``nmt translate --glossary``.
+        skip_too_long: whether a sentence that is longer than the model reads stays as it is, instead of raising.
+        progress: function that is called with the number of translated lines and the number of all lines.
+
+    A warning tells what the document has besides, and is not translated.
+
+    Raises:
+        NmtError: if the format is unknown, or ``output`` has another one.
+        NotFoundError: if the document, the run or a package that the format needs is missing.
+        ConflictError: if ``output`` exists.
+        DataError: if the document or the glossary is damaged.
+        TooLongError: if a sentence exceeds the learned positions.
+
+    >>> from pathlib import Path
+    >>> Path("page.html").write_text("<p title='im thirsty'>im thirsty</p>")
+    36
+    >>> with nmt.load("base") as translator:
+    ...     written = nmt.translate_document("page.html", "page.de.html", translator=translator)
+    >>> written.name, written.read_text()
+    ('page.de.html', "<p title='ich bin durstig'>ich bin durstig</p>")
+    """
+    path = Path(path)
+    suffix = formats.suffix_of(path.name)
+    if not suffix:
+        raise NmtError(
+            Argument("path"), f" is {path}, which is no document. Give a file of {', '.join(formats.FORMATS)}."
+        )
+    if not isinstance(translator, Translator):
+        with load(translator) as loaded:
+            return translate_document(
+                path, output, translator=loaded, glossary=glossary, skip_too_long=skip_too_long, progress=progress
+            )
+    written_suffix = formats.output_suffix(suffix)
+    target = Path(output) if output else path.with_name(f"{path.stem}.{translator.languages[1]}{written_suffix}")
+    if target.suffix.lower() not in (suffix, written_suffix):
+        raise NmtError(
+            Argument("output"),
+            f" is {target}, but the document {path} keeps its format. Give a name with {written_suffix}.",
+        )
+    file = OutputFile(target, inputs=[path])
+    document = formats.read_document(str(path), find_file(str(path), [], "document").read_bytes())
+    terms = read_glossary(str(glossary), translator.target, translator.languages) if glossary else None
+    file.write(formats.translate_document(
+        document, str(path), translator, TextOptions(glossary=terms), skip_too_long=skip_too_long,
+        report=lambda translations, names: None, progress=progress,
+    ))  # fmt: skip
+    if document.note:
+        warnings.warn(document.note, stacklevel=3)
+    return target
 
 
 def _overrides(overrides: Overrides) -> list[str]:

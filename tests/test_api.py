@@ -38,6 +38,7 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
     failures: list[str] = []
     documented = [
         ("prepare", api.prepare), ("train", api.train), ("load", api.load), ("synthesize", package.synthesize),
+        ("translate_document", api.translate_document),
         ("Translator", Translator), ("Translator", SentenceTranslator),  # whose methods a translator inherits
     ]  # fmt: skip
     found = [
@@ -50,7 +51,14 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
     translations = ("translate", "translate_details", "translate_n_best", "score", "attention")
-    public = {"prepare", "load", "train", "synthesize", *(f"Translator.{name}" for name in translations)}
+    public = {
+        "prepare",
+        "load",
+        "train",
+        "synthesize",
+        "translate_document",
+        *(f"Translator.{name}" for name in translations),
+    }
     assert public <= with_examples
 
 
@@ -128,6 +136,29 @@ def test_values_of_every_type_override_a_key(pairs: None) -> None:
 
 
 @pytest.mark.slow
+def test_a_document_is_that_of_the_command(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained_project)
+    Path("page.htm").write_text("<p title='im one'>im <b>thirsty</b><script>a</script>", encoding="utf-8")
+    nmt("translate", "--run", "base", "--input", "page.htm", "--output", "expected.htm", cwd=trained_project)
+    calls: list[tuple[int, int]] = []
+    with pytest.warns(UserWarning, match="^Not translated: 1 script.$"):
+        written = package.translate_document("page.htm", translator="base", progress=lambda *done: calls.append(done))
+    assert written == Path("page.de.htm") and calls == [(2, 2)]
+    assert written.read_bytes() == Path("expected.htm").read_bytes()
+    with pytest.raises(package.ConflictError, match=r"page\.de\.htm"), package.load("base") as translator:
+        package.translate_document("page.htm", translator=translator)
+    for arguments, message in (
+        (["page.pdf"], "^path is page.pdf, which is no document. Give a file of .html, "),
+        (
+            ["page.htm", "page.md"],
+            "^output is page.md, but the document page.htm keeps its format. Give a name with .htm",
+        ),
+        (["ghost.md"], "ghost.md"),
+    ):
+        with pytest.raises(package.NmtError, match=message):
+            package.translate_document(*arguments)
+
+
 def test_translations_are_those_of_the_command(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained_project)
     sentences = ["im one two three", "", "im thirsty"]

@@ -1,7 +1,8 @@
-"""Document formats by file suffix, and the translation of the texts of a document."""
+"""Document formats by file suffix, and the translation of a document."""
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from nmt.documents.catalogues.gettext import Catalogue
 from nmt.documents.catalogues.json_messages import JsonMessages
@@ -15,6 +16,10 @@ from nmt.documents.office.word import WordDocument
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import DataError
 from nmt.tokenizers.sentences import LINE_BREAK
+
+if TYPE_CHECKING:
+    from nmt.decoding.translation import Translation
+    from nmt.text.translator import TextOptions, Translator
 
 MOST_BYTES = 64 * 2**20
 """Largest size of a document, in bytes."""
@@ -59,8 +64,35 @@ def read_document(name: str, content: bytes) -> Document:
     return FORMATS[suffix_of(name)](content, name)
 
 
+def translate_document(
+    document: Document, name: str, translator: "Translator", options: "TextOptions", *, skip_too_long: bool = False,
+    report: "Callable[[list[Translation], list[str]], object]", progress: Callable[[int, int], object],
+) -> bytes:  # fmt: skip
+    """Return a document with its texts translated.
+
+    Args:
+        document: the document.
+        name: name of the document in messages.
+        translator: model.
+        options: options for its translations.
+        skip_too_long: whether a sentence that is longer than the model reads stays as it is.
+        report: called with translations and the names of their lines in messages.
+        progress: called with the number of translated lines and the number of all lines.
+
+    Raises: the errors of ``Translator.translate``.
+    """
+
+    def translate(lines: list[str]) -> list[str]:
+        names = [f"{name}, text {line[:60]!r}" for line in lines]
+        results = [best for best, *_ in translator.find(lines, options, names=names, skip_too_long=skip_too_long)]
+        report(results, names)
+        return [line if result.is_skipped else result.text for line, result in zip(lines, results, strict=True)]
+
+    return document.render(translate_texts(document.texts, translate, progress), *translator.languages)
+
+
 def translate_texts(
-    texts: Sequence[str], translate: Callable[[list[str]], list[str]], progress: Callable[[int, int], None]
+    texts: Sequence[str], translate: Callable[[list[str]], list[str]], progress: Callable[[int, int], object]
 ) -> list[str]:
     """Return the translations of texts, with their white space and line breaks unchanged.
 

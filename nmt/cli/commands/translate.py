@@ -310,18 +310,15 @@ def _write_document(
     """Translate a document. A sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
     from nmt.data.languages import sentence_note
-    from nmt.documents.formats import translate_texts
-
-    def translate(lines: list[str]) -> list[str]:
-        names = [f"{name}, text {line[:60]!r}" for line in lines]
-        results = [best for best, *_ in translator.find(lines, options, names=names, skip_too_long=skip_too_long)]
-        warn(results, names)
-        return [line if result.is_skipped else result.text for line, result in zip(lines, results, strict=True)]
+    from nmt.documents.formats import translate_document
 
     bar = Bar("lines")
-    texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
+    content = translate_document(
+        document, name, translator, options, skip_too_long=skip_too_long, report=warn,
+        progress=lambda done, total: bar.show("translate", done, total),
+    )  # fmt: skip
     bar.close()
-    output.write(document.render(texts, *translator.languages))
+    output.write(content)
     if document.note:
         typer.echo(f"nmt: {document.note}", err=True)
     if translator.config.decoding.ordinary_text == "sentences" and (note := sentence_note(translator.languages[0])):
