@@ -45,7 +45,8 @@ class Block:
                 continue
             for part in _PARTS.findall(item.value) if item.kind == "text" else [""]:
                 if item.kind == "text" and not MARK.match(part):
-                    parts.append(part)
+                    before = parts.pop() if parts and not MARK.match(parts[-1]) else ""
+                    parts.append(before + part)
                     continue
                 # A mark character of the document itself becomes a piece.
                 marked = Item("text", part) if part else item

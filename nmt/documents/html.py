@@ -316,9 +316,12 @@ class Markup:
 
     def _add_text(self, text: str) -> None:
         """Add the text between two tags."""
-        if text:
-            plain = plain_text(text) if self._has_entities else text
-            self._add("text", text, plain if self._parent.preformatted else _WHITE_SPACE.sub(_collapsed, plain))
+        # White space at the ends is a part of its own, which stays as it is at the beginning and end of a block.
+        core = text if self.IS_CUE else text.strip(SPACE)
+        before, _, after = text.partition(core) if core else (text, "", "")
+        for part in filter(None, (before, core, after)):
+            plain = plain_text(part) if self._has_entities else part
+            self._add("text", part, plain if self._parent.preformatted else _WHITE_SPACE.sub(_collapsed, plain))
 
     def _add_raw(self, name: str, html: str, start: int) -> int:
         """Add the content of an element without tags inside, and return the position of its end tag."""

@@ -1,8 +1,8 @@
 """Markdown: the texts of paragraphs, headings, lists, quotes and tables are translated.
 
 markdown-it-py finds the blocks and the inline markup of their texts. A translated text replaces its own lines, as a
-single line. The source of everything else stays byte for byte: code, HTML blocks, front matter, link reference
-definitions, and texts whose translations are equal to them.
+single line. HTML blocks are translated as HTML. The source of everything else stays byte for byte: code, shortcodes,
+link reference definitions, front matter except titles and descriptions, and texts whose translations are equal to them.
 """
 
 import itertools
@@ -13,13 +13,17 @@ from markdown_it.token import Token
 
 from nmt.documents.blocks import Block, Item
 from nmt.documents.document import Document
-from nmt.documents.markdown_inline import PARSER, Image, escape, read_items, write_items
+from nmt.documents.front_matter import front_matter_length, quoted, read_values
+from nmt.documents.html import BLOCKS, RAW, Markup
+from nmt.documents.markdown_inline import Image, escape, read_items, write_items
+from nmt.documents.markdown_rules import PARSER
 from nmt.storage.text import decode_utf8
 from nmt.tokenizers.marks import move_space_out_of_tags
 
 MOST_BRACKETS = 1_000
 """Most opening brackets of a text. Brackets take long to read, so a text with more is not translated."""
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
+_START_TAG = re.compile(r"[ ]*<([a-zA-Z][a-zA-Z0-9.-]*)")
 _CONTAINERS = re.compile(r"(?:[ \t>]|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))*+")
 """Signs of the lists and quotes that contain a line."""
 _BLOCK_START = re.compile(r"\d{1,9}(?=[.)](?:\s|\Z))|(?=(?:#{1,6}|[-+])(?:\s|\Z)|>|~~~|=++\s*+\Z|[-:|][-:|\s]*+\Z)")
@@ -54,6 +58,30 @@ class _Span(NamedTuple):
     images: set[str]
     """Sources of images whose descriptions are translated."""
 
+    @property
+    def texts(self) -> list[str]:
+        return [part.block.text for part in self.parts]
+
+
+class _Value(NamedTuple):
+    """A value of the front matter."""
+
+    start: int
+    end: int
+    texts: list[str]
+
+
+class _Html(NamedTuple):
+    """An HTML block."""
+
+    start: int
+    end: int
+    markup: Markup
+
+    @property
+    def texts(self) -> list[str]:
+        return self.markup.texts
+
 
 class Markdown(Document):
     """A Markdown file in UTF-8."""
@@ -75,38 +103,78 @@ class Markdown(Document):
         """Positions of the lines in the source."""
         self._images: dict[str, Image] = {}
         """Images whose descriptions are translated, by their sources."""
-        self._spans: list[_Span] = []
+        self._spans: list[_Span | _Value | _Html] = []
+        self._add_front_matter()
         env: dict[str, Any] = {}
         tokens = list[Token]()
         PARSER.block.parse("\n".join(_parsed_lines(self._lines)), PARSER, env, tokens)
         previous_end = 0
         for opening, token in itertools.pairwise(tokens):
-            if token.type != "inline" or not token.content or token.content.count("[") > MOST_BRACKETS:
+            if token.type == "html_block":
+                self._add_html(token)
+            if token.type != "inline" or not token.content:
                 continue
-            places = self._places(opening, token, previous_end)
+            is_simple = token.content.count("[") <= MOST_BRACKETS
+            places = self._places(opening, token, previous_end) if is_simple else []
+            self.left["paragraph"] += not places
             if places:
                 previous_end = places[-1][1]
                 self._add_span(opening, token.content, places, env)
-        self._parts = [part for span in self._spans for part in span.parts]
-        self.texts = [part.block.text for part in self._parts]
+        self.texts = [text for span in self._spans for text in span.texts]
+        self._images_start = len(self.texts)
         self.texts += [image.description for image in self._images.values()]
         """The texts, followed by the descriptions of images."""
 
     def render(self, texts: list[str], source: str = "source", target: str = "target") -> bytes:
         """Return the document with these texts in place of ``texts``."""
         images: dict[str, str] = {}
-        for (image_source, image), description in zip(self._images.items(), texts[len(self._parts) :], strict=True):
+        for (image_source, image), description in zip(self._images.items(), texts[self._images_start :], strict=True):
             if description != image.description:
                 images[image_source] = f"![{escape(description)}{image.rest}"
         remaining, written, previous_end = iter(texts), list[str](), 0
         for span in self._spans:
-            translations = [next(remaining) for _ in span.parts]
-            is_changed = translations != [part.block.text for part in span.parts]
-            if is_changed or not span.images.isdisjoint(images):
-                before = self._source[previous_end : span.start]
-                written += [before, _span_source(span, translations, images)]
-                previous_end = span.end
+            translations = [next(remaining) for _ in span.texts]
+            has_images = isinstance(span, _Span) and not span.images.isdisjoint(images)
+            if translations == span.texts and not has_images:
+                continue
+            match span:
+                case _Span():
+                    new = _span_source(span, translations, images)
+                case _Value():
+                    new = quoted(translations[0])
+                case _Html():
+                    # An empty line would end the block.
+                    kept = [new if new.strip() else old for new, old in zip(translations, span.texts, strict=True)]
+                    new = span.markup.render(kept, source, target)
+            written += [self._source[previous_end : span.start], new]
+            previous_end = span.end
         return "".join([*written, self._source[previous_end:]]).encode()
+
+    def _add_front_matter(self) -> None:
+        """Add the values of the front matter."""
+        length = front_matter_length(self._lines)
+        for value in read_values(self._lines[:length]) if length else ():
+            self.left["front matter value"] += value.text is None
+            if value.text:
+                offset = self._offsets[value.line]
+                self._spans.append(_Value(offset + value.start, offset + value.end, [value.text]))
+
+    def _add_html(self, token: Token) -> None:
+        """Add an HTML block. In a list or quote it stays, since its lines are indented."""
+        first, end = token.map or (0, 0)
+        is_whole = token.content.splitlines() == self._lines[first:end]
+        tag = _START_TAG.match(self._lines[first])
+        if tag and tag[1].lower() not in BLOCKS | RAW:
+            first += 1  # such a tag begins a block only if nothing follows it in its line
+        if first >= end:
+            return
+        start, stop = self._offsets[first], self._offsets[end - 1] + len(self._lines[end - 1])
+        markup = Markup(self._source[start:stop])
+        if is_whole:
+            self.left.update(markup.left)
+            self._spans.append(_Html(start, stop, markup))
+        else:
+            self.left["HTML block"] += bool(markup.texts)
 
     def _places(self, opening: Token, token: Token, previous_end: int) -> list[tuple[int, int]]:
         """Return start and end of each line of a text in the source; nothing if they are not found.
@@ -145,6 +213,7 @@ class Markdown(Document):
         """
         breaks = [self._source[end:start] for (_, end), (start, _) in itertools.pairwise(places)]
         tokens = PARSER.inline.parse(content, PARSER, env, [])
+        self.left["link title"] += sum(token.type == "link_open" and "title" in token.attrs for token in tokens)
         parts, current, images, depth = list[_Part](), list[Item](), set[str](), 0
         for item in read_items(content, breaks, tokens, self._images):
             depth += {"open": 1, "close": -1}.get(item.kind, 0)
@@ -162,14 +231,10 @@ class Markdown(Document):
 
 def _parsed_lines(lines: list[str]) -> list[str]:
     """Return the lines of a document without its byte-order mark, and with empty lines for its front matter."""
-    parsed = [lines[0].removeprefix("\ufeff"), *lines[1:]]
-    fence = parsed[0].rstrip()
-    if fence in ("---", "+++"):
-        stripped = [line.rstrip() for line in parsed]
-        if fence in stripped[1:]:
-            length = stripped.index(fence, 1) + 1
-            parsed[:length] = [""] * length
-    return parsed
+    length = front_matter_length(lines)
+    return [""] * length + [
+        line.removeprefix("\ufeff") if number == 0 else line for number, line in enumerate(lines[length:], start=length)
+    ]
 
 
 def _part(items: list[Item], end: str) -> _Part:

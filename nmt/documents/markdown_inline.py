@@ -2,34 +2,24 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from markdown_it import MarkdownIt, rules_inline
-from markdown_it.rules_block import StateBlock, reference
-from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from nmt.documents.blocks import SOFT_BREAK, Item
+from nmt.documents.markdown_rules import END
 from nmt.storage.text import as_cell
 
 DELIMITERS = {"*", "_", "**", "__", "~~"}
 """Delimiters of emphasis, strong emphasis and strikethrough."""
 _INDISTINCT = {"``", "**", "__", "~~", "]["}
 """Last and first characters of neighbours that parsers would read together."""
-_FOOTNOTE = re.compile(r"\[\^[^\[\]\s]++\]:")
-_KEPT = re.compile(
-    r"\[\^[^\[\]\s]++\]:?|\A\[[ xX]\](?=\s|\Z)|\[!\w++\](?:[ \t]*+\n[ \t]*+)?"
-    r"|(?:(?<=\bhttp)|(?<=\bhttps))://(?:(?:[.,:;!?'\")_]|~(?!~))*+[^\s<>`*|\[\]\\.,:;!?'\")_~]++)++"
-)
-"""Footnote references, check boxes, labels of alerts with their line breaks, and addresses after their scheme."""
 _MARKUP = re.compile(
     r"[`\[\]]|\\(?![^\W_])|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|~(?=~|\Z)|(?<=~)~"
     r"|<(?=[a-zA-Z/!?]|\Z)|&(?=#?\w++;)"
 )
 """Characters of a text that would become markup without a backslash."""
-_END = "end"
-"""Key of a token's end in its text."""
 
 
 class Image(NamedTuple):
@@ -46,7 +36,7 @@ def read_items(content: str, breaks: list[str], tokens: list[Token], images: dic
     Args:
         content: source of the text, without the signs of lists and quotes.
         breaks: source between the lines of the text.
-        tokens: inline tokens of the text, from ``PARSER``.
+        tokens: inline tokens of the text, from ``PARSER`` of ``markdown_rules``.
         images: images by their sources; those of the text are added.
     """
     position = line = 0
@@ -54,7 +44,7 @@ def read_items(content: str, breaks: list[str], tokens: list[Token], images: dic
     for token in tokens:
         start = position
         length = len("[") if token.type == "link_open" else len(token.markup or token.content)
-        position = token.meta.get(_END) or start + length
+        position = token.meta.get(END) or start + length
         raw = content[start:position]
         line += raw.count("\n")
         if token.type in ("text", "text_special"):
@@ -125,71 +115,3 @@ def _needs_space(tag: str, outer: str, inner: str) -> bool:
 def _is_word(character: str) -> bool:
     """Return whether a character is neither white space nor punctuation."""
     return bool(character) and not character.isspace() and unicodedata.category(character)[0] not in "PS"
-
-
-# Rules of markdown-it-py. If a rule is silent, it adds no token and only says whether it matches.
-
-
-def _is_footnote(state: StateBlock, start: int) -> bool:
-    position = state.bMarks[start] + state.tShift[start]
-    return not state.is_code_block(start) and bool(_FOOTNOTE.match(state.src, position, state.eMarks[start]))
-
-
-def _footnote(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
-    """End a paragraph before the definition of a footnote, which is a paragraph itself."""
-    return silent and _is_footnote(state, start)
-
-
-def _reference(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a link reference definition. The definition of a footnote is none."""
-    return not _is_footnote(state, start) and reference(state, start, end, silent)
-
-
-def _kept(state: StateInline, silent: bool) -> bool:
-    """Read an autolink, or a match of ``_KEPT``, as a token of type "kept"."""
-    start = state.pos
-    match = _KEPT.match(state.src, start, state.posMax)
-    if not match and not rules_inline.autolink(state, True):
-        return False
-    end = match.end() if match else state.pos
-    if not silent:
-        if state.src[start] == ":":
-            scheme = "https" if state.pending.endswith("https") else "http"
-            if not state.pending.endswith(scheme):
-                return False
-            state.pending = state.pending.removesuffix(scheme)
-            start -= len(scheme)
-        state.push("kept", "", 0).content = state.src[start:end]
-    state.pos = end
-    return True
-
-
-def _with_end(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return a rule that records the end of its last token."""
-
-    def recording_rule(state: StateInline, silent: bool) -> bool:
-        count = len(state.tokens)
-        is_match = rule(state, silent)
-        if is_match and len(state.tokens) > count:
-            state.tokens[-1].meta[_END] = state.pos
-        return is_match
-
-    return recording_rule
-
-
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.block.ruler.at("reference", _reference)
-    parser.block.ruler.before("reference", "footnote", _footnote, {"alt": ["paragraph", "reference"]})
-    rules = {
-        "newline": rules_inline.newline, "escape": rules_inline.escape, "backticks": rules_inline.backtick,
-        "link": rules_inline.link, "image": rules_inline.image,
-    }  # fmt: skip
-    for name, rule in rules.items():
-        parser.inline.ruler.at(name, _with_end(rule))
-    parser.inline.ruler.before("link", "kept", _kept)
-    return parser
-
-
-PARSER = _parser()
-"""Parser of CommonMark, tables, strikethrough and footnotes. ``read_items`` reads its inline tokens."""

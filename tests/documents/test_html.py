@@ -27,6 +27,7 @@ def to_upper(html: str) -> str:
         ("<p>one\n   two</p><pre>one\n two</pre>", "<p>ONE TWO</p><pre>ONE\n TWO</pre>"),
         ("<!DOCTYPE html>\n<title>a <b></title>", "<!DOCTYPE html>\n<title>A &lt;B&gt;</title>"),
         (" <p> a </p>\n", " <p> A </p>\n"),
+        ("<div>\n  a\n b <i>c</i>\n</div>", "<div>\n  A B <i>C</i>\n</div>"),
         ("", ""),
         # Not translated
         ("<p translate=no>one<i translate=yes>two</i></p>", "<p translate=no>one<i translate=yes>TWO</i></p>"),
@@ -71,9 +72,9 @@ def test_text_is_translated(html: str, expected: str) -> None:
         ("a <kbd>x</kbd>+<kbd>y</kbd> \n+ <kbd>z</kbd> b", ["a _ b"]),
         ("a <code>x</code>/<code>y</code>, <code>z</code> b", ["a _, _ b"]),
         ("a <code>x</code> – <code>y</code> b", ["a _ – _ b"]),
-        ("a <b>b</i> c</b> d", ["a ", "b", " c", " d"]),  # misnested
+        ("a <b>b</i> c</b> d", ["a", "b", "c", "d"]),  # misnested
         ("a<br>B <i>c<br>d</i>", ["a", "B 1c_d1'"]),
-        ("<b>a <p>b</p></b>", ["a ", "b"]),
+        ("<b>a <p>b</p></b>", ["a", "b"]),
         ("a <x-y>b</x-y> <x id=1/>c", ["a 1b1' _c"]),
         ("a <i> b </i>c", ["a  1b1' c"]),
         ("a \U00100007 b", ["a _ b"]),

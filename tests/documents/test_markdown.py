@@ -91,7 +91,7 @@ def tokens_of(text: str) -> Iterator[Token]:
 def structure_of(text: str) -> list[tuple[str, str, str, dict[str, str | int | float]]]:
     """Return everything that a parser finds in a document, except its text and the descriptions of images."""
     return [
-        (token.type, token.tag, "" if token.type == "image" else token.content.replace("\n", " "),
+        (token.type, token.tag, "" if token.type in ("image", "html_block") else token.content.replace("\n", " "),
          {key: value for key, value in token.attrs.items() if key != "alt"})
         for token in tokens_of(text)
         if token.type not in ("text", "softbreak")
@@ -111,7 +111,7 @@ def test_a_translated_document_has_the_structure_of_its_source(language: str, en
     new = translated(source, lambda line: f"{line.upper()} a")
     assert structure_of(new) == structure_of(source)
     first, second = WORDS[language]
-    assert f"```{end}{first}{end}```{end}{end}    {first}{end}{end}<div>{end}{first}{end}</div>{end}" in new
+    assert f"```{end}{first}{end}```{end}{end}    {first}{end}{end}<div>{end}{first.upper()} a{end}</div>{end}" in new
     assert f"{end}# {first.upper()} *{second.upper()}* AND a `code` #{end}" in new
     gap = "" if language == "Chinese" else " "  # Chinese has no space at a line break within a paragraph
     assert f"> [!NOTE]{end}> {first.upper()}{gap}{second.upper()}. a{end}" in new
@@ -172,6 +172,125 @@ def test_markup_of_a_translation_is_text(translation: str, context: str) -> None
 )
 def test_the_source_of_a_translated_text(source: str, expected: str) -> None:
     assert translated(source, str.upper) == expected
+
+
+DIALECTS = """\
+---
+title: {0} {1}
+description: "{0}"
+draft: true
+tags: [a, b]
+---
+import Tabs from '@theme/Tabs';
+export const a = 1
+
+:::note {0}
+{1} {{props.a}}
+:::
+
+!!! warning "{0}"
+    {1} `Ctrl`+`C`.
+
+    - {0}
+
+=== "{1}"
+
+    {0} {{{{< ref "a_b.md" >}}}} {1}
+
+{{{{< youtube id="a_b" >}}}}
+{0}
+{{{{% /note %}}}}
+
+{{% highlight ruby %}}
+{0}
+
+{1}
+{{% endhighlight %}}
+
+$$
+{0} = {1}
+$$
+
+{0} $x_1 * y_2$ {1} :a_b: <Icon name={{a_b}}/> {{/* {0} */}}
+
+## {1} {{#a_b}}
+
+{0}
+: {1}
+
+[[_TOC_]]
+
+<div align="center">
+  <img alt="{0}">
+  {1} <b>{0}</b>
+</div>
+
+<Tabs values={{a}}>
+{0}
+</Tabs>
+"""
+KEPT_LINES = [
+    "draft: true", "tags: [a, b]", "import Tabs from '@theme/Tabs';", "export const a = 1", ":::", "[[_TOC_]]", "$$",
+    '{{< youtube id="a_b" >}}', "{{% /note %}}", "{% highlight ruby %}", "{% endhighlight %}", '<div align="center">',
+    "</div>", "<Tabs values={a}>", "</Tabs>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_other_programs_add_to_markdown_stays(language: str, end: str) -> None:
+    first, second = WORDS[language]
+    source = DIALECTS.format(first, second).replace("\n", end)
+    assert translated(source, lambda line: line) == source
+    new = translated(source, lambda line: line.replace(first, "eins").replace(second, "zwei"))
+    lines = new.split(end)
+    assert all(line in lines for line in KEPT_LINES)
+    code = f"{first}{end}{end}{second}{end}{{% endhighlight %}}"
+    formula = f"$${end}{first} = {second}{end}$$"
+    comment = f"{{/* {first} */}}"
+    for kept in (code, formula, comment):
+        assert kept in new
+        new = new.replace(kept, "")
+    assert first not in new and second not in new
+    for line in (
+        'title: "eins zwei"', 'description: "eins"', ":::note eins", "zwei {props.a}", '!!! warning "eins"',
+        "    zwei `Ctrl`+`C`.", "    - eins", '=== "zwei"', '    eins {{< ref "a_b.md" >}} zwei', "## zwei {#a_b}",
+        ": zwei", '  <img alt="eins">', "  zwei <b>eins</b>",
+    ):  # fmt: skip
+        assert line in lines, line
+    assert "eins $x_1 * y_2$ zwei :a_b: <Icon name={a_b}/> " in new
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("title: one", 'title: "ONE"'), ("title = 'one'", 'title = "ONE"'), ("title: 'it''s'", 'title: "IT\'S"'),
+        ('summary: "one \\"two\\""', 'summary: "ONE \\"TWO\\""'), ("title: >", "title: >"),
+        ("  title: one", "  title: one"), ("slug: one", "slug: one"), ("title: [one]", "title: [one]"),
+        ("title:", "title:"), ("title: a: b", "title: a: b"),
+        ("title: one # two", "title: one # two"), ('title: "one', 'title: "one'),
+    ],
+)  # fmt: skip
+def test_titles_of_a_front_matter(value: str, expected: str) -> None:
+    fence = "+++" if "=" in value else "---"
+    assert translated(f"{fence}\n{value}\n{fence}\n", str.upper) == f"{fence}\n{expected}\n{fence}\n"
+
+
+@pytest.mark.parametrize("source", [
+    "It costs $5 and $6 : a: b", "a {b", "a {% b", "{{ a", "a\n\n$$\nb", "{% raw %}\na", "import one", "<A b c",
+    "export", "!!!", "::: a b c :::", "$", ":", "!!! a\n\n", "> !!! a\n>     b", "- ::: a\n  b\n  :::", "$$",
+    "!!! a\n" * 50,
+])  # fmt: skip
+def test_what_looks_like_a_dialect_and_is_not_closed_stays(source: str) -> None:
+    assert translated(source, lambda line: line) == source
+    signs = str.maketrans("", "", "\\ \n")
+    assert translated(source, str.upper).upper().translate(signs) == source.upper().translate(signs)
+
+
+def test_what_is_left_is_counted() -> None:
+    source = '---\ntitle: >\n  a\n---\n[a](b "c")\n\n- <p>d</p>\n\n<script>e</script>\n\n' + "[" * 2_000
+    note = "1 front matter value, 1 paragraph, 1 link title, 1 HTML block, 1 script"
+    assert read_document("a.md", source.encode()).note == f"Not translated: {note}."
 
 
 def test_emphasis_next_to_chinese_letters_stays_emphasis() -> None:
