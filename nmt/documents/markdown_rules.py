@@ -41,7 +41,7 @@ _ENDINGS = (
     re.compile(r"()\Z"),
 )
 """Lines that end these blocks, in the same order, with the same word."""
-_LINE = re.compile(rf"(?:{_SHORTCODE}|[ \t])++\Z|\[\[?_?TOC_?\]?\][ \t]*+\Z", re.IGNORECASE)
+_KEPT_LINE = re.compile(rf"(?:{_SHORTCODE}|[ \t])++\Z|\[\[?_?TOC_?\]?\][ \t]*+\Z", re.IGNORECASE)
 """A line of shortcodes, or a table of contents."""
 _CONTAINER = re.compile(r":{3,}[ \t]*+(?:\{[^{}]*+\}|[\w-]++)?(?:\[(.*)\]|[ \t]++(\S.*))?")
 """First or last line of a container of Docusaurus or Pandoc, with its title."""
@@ -101,7 +101,7 @@ def _line(state: StateBlock, start: int, _end: int, silent: bool) -> bool:
     """Skip a line that stays as it is, or read the title of a container."""
     line = _rest(state, start)
     container = _CONTAINER.fullmatch(line)
-    if state.is_code_block(start) or not (container or (line and _LINE.match(line))):
+    if state.is_code_block(start) or not (container or (line and _KEPT_LINE.match(line))):
         return False
     if not silent:
         state.line = start + 1

@@ -74,10 +74,19 @@ class Detector:
     def detect_each(self, texts: Sequence[str], sources: Sequence[str], target: str) -> list[DetectedLanguage]:
         """Return the language of each text: one of the sources, or the target language if that is certain.
 
-        Short texts get the language of all texts together.
+        Short texts get the language of all texts together, unless this is the target language and theirs certainly is
+        not.
         """
         whole = self._detect_source("\n".join(texts), sources, target)
-        return [whole if is_short(text) else self._detect_source(text, sources, target) for text in texts]
+        results = list[DetectedLanguage]()
+        for text in texts:
+            if is_short(text) and whole.language != target:
+                results.append(whole)
+                continue
+            own = self._detect_source(text, sources, target)
+            is_clear = own.language != target and own.confidence > CERTAIN
+            results.append(whole if is_short(text) and not is_clear else own)
+        return results
 
     def _detect_source(self, text: str, sources: Sequence[str], target: str) -> DetectedLanguage:
         likeliest, *others = self.detect(text, [*sources, target])

@@ -182,6 +182,8 @@ def test_a_text_in_the_target_language_stays(service: RunningService) -> None:
     answer = service.translate([page, ENGLISH], source="auto", format="html", alternatives=1, confidence=True)
     assert answer["translatedText"] == [page, f"de:{ENGLISH.upper()}"]
     assert (answer["alternatives"], answer["confidence"]) == ([[], [f"de:{ENGLISH.upper()} 2"]], [None, 0.75])
+    texts = ["Das Haus ist auf der Straße.", "Berlin", "The house is on the street."]
+    assert service.translate(texts, source="auto")["translatedText"] == [*texts[:2], f"de:{texts[2].upper()}"]
     assert service.translate(GERMAN, source="de-AT") == {"translatedText": GERMAN}
     assert service.translate("one\n", source="EN", target="en_US") == {"translatedText": "one\n"}
     [details] = service.post("/details", q=GERMAN, source="auto", target="de").json()["sentences"]
