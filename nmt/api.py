@@ -262,6 +262,7 @@ def translate_document(
     translator: Translator | str | Run | None = None,
     glossary: str | Path | None = None,
     skip_too_long: bool = False,
+    needs_review: bool = False,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Path:
     """Translate a document, such as a page of HTML, and return the file with its translation. Its format stays.
@@ -273,6 +274,7 @@ def translate_document(
         translator: translator, or the run to load for this document. Default: the run trained last.
         glossary: file of terms that the translation keeps, as for ``nmt translate --glossary``.
         skip_too_long: whether a sentence that is longer than the model reads stays as it is, instead of raising.
+        needs_review: whether translations are marked for a review, if the format has such a mark (gettext).
         progress: function that is called with the number of translated lines and the number of all lines.
 
     A warning tells what the document has besides, and is not translated.
@@ -301,8 +303,9 @@ def translate_document(
     if not isinstance(translator, Translator):
         with load(translator) as loaded:
             return translate_document(
-                path, output, translator=loaded, glossary=glossary, skip_too_long=skip_too_long, progress=progress
-            )
+                path, output, translator=loaded, glossary=glossary, skip_too_long=skip_too_long,
+                needs_review=needs_review, progress=progress,
+            )  # fmt: skip
     written_suffix = formats.output_suffix(suffix)
     target = Path(output) if output else path.with_name(f"{path.stem}.{translator.languages[1]}{written_suffix}")
     if target.suffix.lower() not in (suffix, written_suffix):
@@ -312,6 +315,7 @@ def translate_document(
         )
     file = OutputFile(target, inputs=[path])
     document = formats.read_document(str(path), find_file(str(path), [], "document").read_bytes())
+    document.needs_review = needs_review
     terms = read_glossary(str(glossary), translator.target, translator.languages) if glossary else None
     file.write(formats.translate_document(
         document, str(path), translator, TextOptions(glossary=terms), skip_too_long=skip_too_long,

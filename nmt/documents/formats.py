@@ -13,6 +13,7 @@ from nmt.documents.html import Page
 from nmt.documents.markdown import Markdown
 from nmt.documents.office.opendocument import OpenDocumentText
 from nmt.documents.office.word import WordDocument
+from nmt.documents.plain_text import PlainText
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import DataError
 from nmt.tokenizers.sentences import LINE_BREAK
@@ -30,7 +31,8 @@ PART = 256
 FORMATS: dict[str, type[Document]] = {
     suffix: format_
     for format_ in (
-        Page, Markdown, Subtitles, Catalogue, Xliff, JsonMessages, Properties, WordDocument, OpenDocumentText
+        Page, Markdown, Subtitles, Catalogue, Xliff, JsonMessages, Properties, WordDocument, OpenDocumentText,
+        PlainText,
     )
     for suffix in format_.SUFFIXES
 }  # fmt: skip

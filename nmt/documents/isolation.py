@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nmt.documents.formats import read_document
 from nmt.errors import DataError, NmtError
 
-MOST_SECONDS, MOST_MEMORY = 10, 2**30
+MOST_SECONDS, MOST_MEMORY = 30, 2**30
 """Seconds until a process is killed, and largest size of its address space in bytes."""
 _REFUSED = 2
 """Exit code for a refused document; the output is then the message."""
@@ -26,7 +26,13 @@ class Texts(NamedTuple):
     """Empty if they have too many characters."""
     characters: int
     """Number of characters of all texts; an empty text counts as a character."""
-    note: str = ""
+
+
+class Rendered(NamedTuple):
+    """A translated document."""
+
+    content: bytes
+    note: str
     """What is not translated, as in ``Document``."""
 
 
@@ -41,14 +47,15 @@ def read_isolated(name: str, content: bytes, max_characters: int) -> Texts:
 
 def render_isolated(
     name: str, content: bytes, texts: list[str], source: str, target: str, needs_review: bool = False
-) -> bytes:
+) -> Rendered:
     """Return a document with texts that are translated from ``source`` to ``target``, from a process of its own.
 
     Args: as for ``Document.render``; ``needs_review`` is the attribute of the document.
     Raises: the errors of ``read_isolated``.
     """
     request = {"name": name, "texts": texts, "languages": [source, target], "needs_review": needs_review}
-    return _run(request, name, content)
+    note, _, rendered = _run(request, name, content).partition(b"\n")
+    return Rendered(rendered, note.decode())
 
 
 def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
@@ -86,10 +93,11 @@ def _answer(request: dict[str, object], content: bytes) -> bytes:
     translations = request.get("texts")
     if isinstance(translations, list):
         document.needs_review = bool(request["needs_review"])
-        return document.render(translations, *request["languages"])  # type: ignore[misc]
+        rendered = document.render(translations, *request["languages"])  # type: ignore[misc]
+        return document.note.encode() + b"\n" + rendered
     characters = sum(max(1, len(text)) for text in document.texts)
     is_short = characters <= int(str(request["max_characters"]))
-    texts = Texts(document.texts if is_short else [], characters, document.note)
+    texts = Texts(document.texts if is_short else [], characters)
     return json.dumps(texts._asdict()).encode()
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from nmt.config.languages import detector_code, language_name, matching_code
 from nmt.data.languages import sentence_note
 from nmt.documents.formats import output_suffix, suffix_of, supported_suffixes
-from nmt.documents.isolation import read_isolated, render_isolated
+from nmt.documents.isolation import Rendered, read_isolated, render_isolated
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
@@ -248,20 +248,21 @@ class Service:
             raise RequestError(400, "Invalid request: file format not supported", formats)
         limit = self.settings.max_document_characters
         try:
-            texts, characters, note = await self._read(read_isolated, name, content, limit)
+            texts, characters = await self._read(read_isolated, name, content, limit)
             _check_length(characters, limit, "documents")
             self.metrics.characters.inc(sum(map(len, texts)))
             [pair], _ = await self._pairs(["\n".join(texts)], request.source, request.target)
+            file = Rendered(content, "")
             if model := self._models.get(pair):
                 document = await self._prepare(SplitTexts, texts, pair, model, list)
                 [results] = await self._translate([document], USUAL, 0, request.glossary)
                 translations = await self._prepare(document.render, results, 0)
-                content = await self._read(render_isolated, name, content, translations, *pair, request.fuzzy)
+                file = await self._read(render_isolated, name, content, translations, *pair, request.fuzzy)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
         file_name = f"{secrets.token_urlsafe(16)}.{pair.target}{output_suffix(suffix)}"
-        self.files.add(client, file_name, content)
-        return TranslatedFile(file_name, note)
+        self.files.add(client, file_name, file.content)
+        return TranslatedFile(file_name, file.note)
 
     async def _read(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return the result of a function that waits for the process of a document."""

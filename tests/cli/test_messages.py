@@ -532,7 +532,7 @@ $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
 $ nmt translate --input data  => data cannot be read: Is a directory
 $ nmt translate --input in.txt 'im thirsty'  => Sentences are either arguments or lines of --input
 $ nmt translate --input page.html  => Give --output FILE.html for its translation
-$ nmt translate --input in.txt --output out.txt  => --output is for a document of --input
+$ nmt translate --input in.tsv --output out.tsv  => --output is for a document of --input
 $ nmt translate --output out.html 'im thirsty'  => --output is for a document of --input
 $ printf '<p>im thirsty' > page.html
 $ nmt translate --input page.html --output page.html  => A command never replaces its own input

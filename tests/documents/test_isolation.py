@@ -4,7 +4,7 @@ import pytest
 from test_document_formats import with_xml
 
 from nmt.documents import isolation
-from nmt.documents.isolation import Texts, read_isolated, render_isolated
+from nmt.documents.isolation import Rendered, Texts, read_isolated, render_isolated
 from nmt.errors import DataError
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -13,7 +13,9 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 def test_a_document_is_read_and_written_in_another_process() -> None:
     assert read_isolated("a.html", b"<p>Haus</p><p></p>", 4) == Texts(["Haus"], 4)
     assert read_isolated("a.html", b"<p>Haus</p>", 3) == Texts([], 4)
-    assert render_isolated("a.html", b"<p lang=en>a</p>", ["公园"], "en", "zh") == '<p lang="zh">公园</p>'.encode()
+    expected = Rendered('<p lang="zh">公园</p>\n<script>b</script>'.encode(), "Not translated: 1 script.")
+    page = b"<p lang=en>a</p>\n<script>b</script>"
+    assert render_isolated("a.html", page, ["公园"], "en", "zh") == expected
 
 
 def test_the_message_about_a_damaged_document_arrives() -> None:

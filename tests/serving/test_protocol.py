@@ -128,6 +128,9 @@ def test_a_document_is_translated_as_by_libretranslate(service: RunningService) 
     assert page.content == b"<p>de:ONE <b>TWO</b>.</p>\r\n"
     assert page.headers["content-disposition"].startswith("attachment; ")
     assert list(answer.json()) == ["translatedFileUrl"]
+    url = sent(service, "A.txt", "One two.\n\n  Öne\r\n".encode()).json()["translatedFileUrl"]
+    assert url.endswith(".de.txt") and service.client.get(url).content == "de:ONE TWO.\n\n  de:ÖNE\r\n".encode()
+    assert {".txt", ".xlf", ".json", ".po"} <= {*settings["supportedFilesFormat"]}
     answer = sent(service, "page.html", b"<script>1</script>" + b"one two. " * 300)  # more than a text may have
     assert answer.json()["note"] == "Not translated: 1 script."
     assert service.client.get(answer.json()["translatedFileUrl"]).content.count(b"ONE TWO.") == 300

@@ -92,6 +92,7 @@ def translate(
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.catalogues.gettext import Catalogue
     from nmt.documents.formats import suffix_of
+    from nmt.documents.plain_text import PlainText
     from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
     from nmt.text.glossary import read_glossary
     from nmt.text.translator import TextOptions
@@ -106,7 +107,7 @@ def translate(
     suffix = suffix_of(input_.name) if input_ else ""
     if fuzzy and suffix not in Catalogue.SUFFIXES:
         raise NmtError("--fuzzy is for a gettext catalogue of --input (.po, .pot). Leave it out.")
-    if output is not None or suffix:
+    if output is not None or (suffix and suffix not in PlainText.SUFFIXES):
         lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--json": as_json, "--score": score,
                       "--sample": sample, "--prefix": prefix}  # fmt: skip
         document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
