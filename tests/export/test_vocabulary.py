@@ -1,6 +1,8 @@
 """Unique pieces, and sentencepiece models whose normalization gives the tokenizer's ids for raw text."""
 
+import functools
 import unicodedata
+from typing import NamedTuple
 
 import pytest
 import sentencepiece
@@ -14,16 +16,22 @@ from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 TEXTS = ["Ein Mädchen läuft.", "zwei Hunde", "drei schöne Straßen", "im thirsty, you too"] * 5
+NORMALIZATIONS = ("none", "nfc", "nfkc")
 
 
-TOKENIZERS = {
-    name: SubwordTokenizer.fit(TEXTS, DataConfig(tokenizer="subword", normalization=name, vocabulary_size=330))
-    for name in ("none", "nfc", "nfkc")
-}
-PROCESSORS = {
-    name: sentencepiece.SentencePieceProcessor(model_proto=with_normalization(tokenizer))
-    for name, tokenizer in TOKENIZERS.items()
-}
+class Subwords(NamedTuple):
+    """A tokenizer, and sentencepiece with its normalization."""
+
+    tokenizer: SubwordTokenizer
+    processor: sentencepiece.SentencePieceProcessor
+
+
+@functools.cache
+def subwords(normalization: str) -> Subwords:
+    """Return the subwords of a normalization, whose rules take seconds."""
+    config = DataConfig(tokenizer="subword", normalization=normalization, vocabulary_size=330)
+    tokenizer = SubwordTokenizer.fit(TEXTS, config)
+    return Subwords(tokenizer, sentencepiece.SentencePieceProcessor(model_proto=with_normalization(tokenizer)))
 
 
 def marks_are_ordered(text: str) -> bool:
@@ -37,12 +45,13 @@ def marks_are_ordered(text: str) -> bool:
     return unicodedata.normalize("NFKD", text) == decomposed
 
 
-@pytest.mark.parametrize("normalization", PROCESSORS)
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
 @settings(max_examples=400, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1)).filter(marks_are_ordered))
 @example(text="¨a\u0308")
 def test_raw_text_gives_the_ids_of_the_tokenizer(normalization: str, text: str) -> None:
-    assert PROCESSORS[normalization].encode(text) == TOKENIZERS[normalization].encode(text)
+    tokenizer, processor = subwords(normalization)
+    assert processor.encode(text) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +69,14 @@ def test_raw_text_gives_the_ids_of_the_tokenizer(normalization: str, text: str) 
     ],
 )
 def test_spaces_ligatures_and_composed_letters(text: str) -> None:
-    for name, processor in PROCESSORS.items():
-        assert processor.encode(text) == TOKENIZERS[name].encode(text)
+    for tokenizer, processor in map(subwords, NORMALIZATIONS):
+        assert processor.encode(text) == tokenizer.encode(text)
 
 
 def test_what_the_model_decodes_stays_the_same() -> None:
-    ids = TOKENIZERS["nfkc"].encode("zwei schöne Mädchen")
-    assert PROCESSORS["nfkc"].decode(ids) == "zwei schöne Mädchen"
+    tokenizer, processor = subwords("nfkc")
+    ids = tokenizer.encode("zwei schöne Mädchen")
+    assert processor.decode(ids) == "zwei schöne Mädchen"
 
 
 def test_pieces_of_a_side_are_different() -> None:
