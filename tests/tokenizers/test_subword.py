@@ -214,12 +214,12 @@ def test_a_vocabulary_of_words_can_be_limited() -> None:
 
 @pytest.mark.corpora
 def test_every_line_of_25_languages_comes_back(corpora: Path) -> None:
-    """Subwords are trained on the text of each language, by the default settings."""
+    """Subwords are trained on a quarter of the text of each language, by the default settings."""
     files = sorted((corpora / "ntrex").glob("newstest2019-*.txt.gz"))
     assert len(files) == 25
     for file in files:
         lines = [line for line in gzip.decompress(file.read_bytes()).decode().splitlines() if line.strip()]
-        tokenizer = fit_tokenizer(lines, DataConfig(tokenizer="subword", normalization="nfc"))
+        tokenizer = fit_tokenizer(lines[::4], DataConfig(tokenizer="subword", normalization="nfc"))
         wrong = [line for line in lines if tokenizer.decode(tokenizer.encode(line)) != nfc(line)]
         assert not wrong, f"{file.name}: {wrong[:3]}"
 
