@@ -8,39 +8,28 @@ import os
 import re
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from adversarial_text import PatternTexts
 from conftest import ROOT
-from linear_time import SUBJECTS, Result, Subject, asked, trials
-
-
-@pytest.fixture(scope="module")
-def results() -> dict[str, list[Any]]:
-    """The results of all kinds, of a process of its own: it loads all modules once."""
-    command = [sys.executable, str(ROOT / "tests" / "linear_time.py"), *SUBJECTS]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=280)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[Any]] = {kind: [] for kind in SUBJECTS}
-    for kind, result in map(json.loads, done.stdout.splitlines()):
-        if kind == "built":
-            found[kind] = result
-        else:
-            found[kind].append(result)
-    return found
+from linear_time import SUBJECTS, Result, Subject, asked, built_patterns, trials
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
-def test_no_adversarial_text_takes_long(kind: str, results: dict[str, list[Any]]) -> None:
-    assert len(results[kind]) > 5
-    slow = {each["name"]: each["slow"] for each in results[kind] if each["slow"] is not None}
+def test_no_adversarial_text_takes_long(kind: str) -> None:
+    """A process of its own tries the subjects of a kind: a slow one is ended by the system."""
+    command = [sys.executable, str(ROOT / "tests" / "linear_time.py"), kind]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=280)
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(results) > 5
+    slow = {each["name"]: each["slow"] for each in results if each["slow"] is not None}
     assert not slow, f"not in linear time: {slow}"
 
 
-def test_functions_build_no_patterns(results: dict[str, list[Any]]) -> None:
-    built = results["built"]
+def test_functions_build_no_patterns() -> None:
+    built = built_patterns()
     assert not built, f"Compile these patterns at the level of their modules, where they are tested: {built}"
 
 
