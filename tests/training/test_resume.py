@@ -30,6 +30,8 @@ from nmt.training.optimization.nonfinite import LossScale
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
 SUBWORDS = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
+EAGER = {"eager": True}
+"""For what a graph has no part in: pairs, files, and where a run begins. Compiling steps takes most of a tiny run."""
 STAGES = [{"until_epoch": 1, "corpora": {"original": 1, "bt": 0.6}}, {"corpora": {"original": 0.5, "bt": 2}}]
 Hook = Callable[[pytest.MonkeyPatch, Dataset], None]
 
@@ -65,7 +67,7 @@ def let_the_scale_change(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
 
 
 def train_another(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
-    train("another", tiny(epochs=1), dataset)
+    train("another", tiny(**EAGER, epochs=1), dataset)
 
 
 def remove_the_other(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
@@ -112,18 +114,20 @@ CASES = {
     "float16": Case({**TWO_BATCHES, "precision": "float16", "save_every": 2}, dies=(5,), first=let_the_scale_change),
     "steps left out": Case({"skip_nonfinite": 9, "save_every": 1}, dies=(7,), first=let_batches_be_no_number),
     "recurrent": Case({"save_every": 3}, {"architecture": "recurrent", "width": 16, "dropout": 0.2}, dies=(4,)),
-    "sampled subwords": Case({}, data=SUBWORDS, dies=(6,)),
+    "sampled subwords": Case(EAGER, data=SUBWORDS, dies=(6,)),
     "variants of pairs": Case(
-        {"save_every": 1, "batch_type": "tokens", "batch_size": 900, "augment": {"typos": 1}},
+        {**EAGER, "save_every": 1, "batch_type": "tokens", "batch_size": 900, "augment": {"typos": 1}},
         data={"tokenizer": "char"}, dies=(3, 4),
     ),
-    "from another run": Case({"start_from": "another:1", "epochs": 1}, dies=(1,), first=train_another,
-                             between=remove_the_other),
-    "word vectors": Case({"initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors),
-    "validated and saved midway": Case(MIDWAY, dies=(1, 3, 4, 4)),
+    "from another run": Case(
+        {**EAGER, "start_from": "another:1", "epochs": 1}, dies=(1,), first=train_another, between=remove_the_other
+    ),
+    "word vectors": Case(
+        {**EAGER, "initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors
+    ),
+    "validated and saved midway": Case({**EAGER, **MIDWAY}, dies=(1, 3, 4, 4)),
     "stages of corpora": Case(
-        {"schedule": "linear", "peak_learning_rate": 3e-3, "stages": STAGES, "save_every": 2, "micro_batches": 2,
-         "batch_size": 16},
+        {**EAGER, **TWO_BATCHES, "schedule": "linear", "peak_learning_rate": 3e-3, "stages": STAGES, "save_every": 2},
         data={"corpora": {"bt": {"files": ["bt.tsv"], "tag": True}}}, dies=(3, 4),
     ),
     "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
@@ -198,7 +202,7 @@ def test_an_estimate_changes_nothing(dataset: Dataset) -> None:
 def test_resuming_with_another_tensorflow_is_noted_once(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train("run", tiny(epochs=1), dataset)
+    train("run", tiny(**EAGER, epochs=1), dataset)
     now = runtime.environment()
     monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
     train_as_typed(run="run", overrides=["training.epochs=2"])
