@@ -15,6 +15,8 @@ from nmt.documents.html import plain_text
 from nmt.tokenizers.marks import CLOSE, MARK, OPEN, PIECE
 from nmt.tokenizers.sentences import CLOSING, STOPS, sentences_of
 
+_MARKED = re.compile(f"({MARK.pattern})")
+
 TOKEN = re.compile(
     r"(?P<time><\d[\d:.]*+>)|<(?P<end>/?)(?P<tag>[a-zA-Z]++)[^<>\r\n]*+>|(?P<piece>\{\\[^{}\r\n]*+\})|(?P<line>[\r\n]++)"
 )
@@ -273,7 +275,7 @@ def _with_tags(words: Sequence[Word], items: dict[str, Item], opened: list[Item]
     tagged = list[Word]()
     for index, word in enumerate(words):
         text = "" if index else "".join(item.value[0] for item in opened)
-        for part in re.split(f"({MARK.pattern})", word.text):
+        for part in _MARKED.split(word.text):
             item = items.get(part)
             if item is None:
                 text += escape(part, quote=False) if has_entities else part

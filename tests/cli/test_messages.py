@@ -210,8 +210,8 @@ $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv pairs.tsv  => FILE names pairs.tsv 2 times
 $ mkdir corpus; printf 'one\n' > corpus/a.txt
 $ nmt prepare corpus  => corpus/a.txt, line 1 has no tab
-$ mkdir saved; echo '{}' > saved/dataset_info.json
-$ nmt prepare saved  => saved is a data set that Hugging Face datasets saved to disk
+$ mkdir -p saved/train saved/test; echo '{}' > saved/dataset_dict.json
+$ nmt prepare saved  => Give saved/train --test saved/test
 # JSON Lines
 $ printf '{"a": "one", "b": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl  => pairs.jsonl, line 1 has the fields a, b
