@@ -1,10 +1,8 @@
-"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES ..``.
+"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES``.
 
-For each number of devices, it writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is
-short. Each number has a process of its own, which forks before TensorFlow starts.
+It writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is short.
 """
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,10 +43,4 @@ def main(folder: Path, case: str, devices: int) -> None:
 
 
 if __name__ == "__main__":
-    for count in map(int, sys.argv[3:]):
-        child = os.fork()
-        if not child:
-            main(Path(sys.argv[1]), sys.argv[2], count)
-            break
-        if os.waitpid(child, 0)[1]:
-            sys.exit(f"Training on {count} devices failed.")
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
