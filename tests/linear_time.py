@@ -320,56 +320,56 @@ def document_subjects() -> Iterator[Subject]:
 _WORD_FILE = io.BytesIO()
 
 
+def in_xml(text: str) -> str:
+    """Return a text without the characters that XML does not have."""
+    return "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+
+
+def well_formed(before: str, body: str, after: str, otherwise: str) -> str:
+    """Return XML with a body, or with another one if it is not well formed with the first."""
+    from lxml import etree
+
+    try:
+        etree.fromstring(before + body + after)
+    except etree.XMLSyntaxError:
+        body = otherwise
+    return before + body + after
+
+
 def in_word(text: str) -> bytes:
     """Return a document of Word whose body is XML made of a text: as it stands if it is well formed, else as a text."""
     import docx
-    from lxml import etree
 
     if not _WORD_FILE.getvalue():
         docx.Document().save(_WORD_FILE)
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+    kept = in_xml(text)
     body = kept if "<w:p>" in kept else f"<w:p>{kept if '<w:r>' in kept else f'<w:r><w:t>{kept}</w:t></w:r>'}</w:p>"
-    before, after = f'<w:document xmlns:w="{space}"><w:body>', "</w:body></w:document>"
-    try:
-        etree.fromstring(before + body + after)
-    except etree.XMLSyntaxError:
-        body = f"<w:p><w:r><w:t>{escape(kept)}</w:t></w:r></w:p>"
+    otherwise = f"<w:p><w:r><w:t>{escape(kept)}</w:t></w:r></w:p>"
+    document = well_formed(f'<w:document xmlns:w="{space}"><w:body>', body, "</w:body></w:document>", otherwise)
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(_WORD_FILE.getvalue())) as original, zipfile.ZipFile(target, "w") as file:
         for name in original.namelist():
-            file.writestr(name, before + body + after if name == "word/document.xml" else original.read(name))
+            file.writestr(name, document if name == "word/document.xml" else original.read(name))
     return target.getvalue()
 
 
 def in_unit(text: str) -> bytes:
     """Return an XLIFF file whose source is XML made of a text: as it stands if it is well formed, else as a text."""
-    from lxml import etree
-
-    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
-    before, after = "<xliff><trans-unit><source>", "</source></trans-unit></xliff>"
-    try:
-        etree.fromstring(before + kept + after)
-    except etree.XMLSyntaxError:
-        kept = escape(kept)
-    return (before + kept + after).encode()
+    kept = in_xml(text)
+    return well_formed("<xliff><trans-unit><source>", kept, "</source></trans-unit></xliff>", escape(kept)).encode()
 
 
 def in_opendocument(text: str) -> bytes:
     """Return an OpenDocument text whose body is XML made of a text, or the text itself, as ``in_word`` does."""
-    from lxml import etree
-
     space = "urn:oasis:names:tc:opendocument:xmlns:{0}:1.0".format
-    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+    kept = in_xml(text)
     body = kept if "<text:p>" in kept else f"<text:p>{kept}</text:p>"
-    before, after = f'<o:document xmlns:o="{space("office")}" xmlns:text="{space("text")}">', "</o:document>"
-    try:
-        etree.fromstring(before + body + after)
-    except etree.XMLSyntaxError:
-        body = f"<text:p>{escape(kept)}</text:p>"
+    before = f'<o:document xmlns:o="{space("office")}" xmlns:text="{space("text")}">'
+    document = well_formed(before, body, "</o:document>", f"<text:p>{escape(kept)}</text:p>")
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as file:
-        file.writestr("content.xml", before + body + after)
+        file.writestr("content.xml", document)
     return target.getvalue()
 
 

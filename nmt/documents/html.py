@@ -14,7 +14,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from nmt.documents.attributes import (
     LANGUAGE_ATTRIBUTES,
@@ -69,11 +69,13 @@ _ATTRIBUTE = (
     rf"""(?:[{SPACE}]*+=[{SPACE}]*+(?:"[^"]*+"|'[^']*+'|[^{SPACE}>"'][^{SPACE}>]*+|(?=>))|(?![{SPACE}]*+=))"""
 )
 _MARKUP = re.compile(
-    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>?|<\d[\d:.]*+>"
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>?"
     rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{SPACE}/>]*+)(?P<attributes>(?:[{SPACE}/]++|{_ATTRIBUTE})*+)(?:>|(?P<rest>.*+))",
     re.DOTALL,
 )
-"""A tag, a comment, or a WebVTT timestamp. Without an end, it extends to the end of the text."""
+"""A tag or a comment. Without an end, it extends to the end of the text."""
+_BEGINNING = re.compile(r"<[a-zA-Z/!?]")
+"""Beginning of a tag or a comment."""
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{SPACE}/>])", re.IGNORECASE) for name in RAW}
 
 
@@ -136,19 +138,8 @@ class _Part(NamedTuple):
 class Markup:
     """HTML, a page or a part of a page, split into translatable texts and markup."""
 
-    BEGIN: ClassVar = re.compile(r"<[a-zA-Z/!?]")
-    """Beginning of a tag or a comment."""
-    IS_CUE: ClassVar = False
-    """Whether the HTML is the text of a subtitle, whose lines belong together. Attributes of its tags are no text."""
-
-    def __init__(self, html: str, *, has_entities: bool = True) -> None:
-        """Find the texts to translate. An unfinished tag extends to the end of the HTML, as in a browser.
-
-        Args:
-            html: the HTML.
-            has_entities: whether character references, such as &amp;, are replaced.
-        """
-        self._has_entities = has_entities
+    def __init__(self, html: str) -> None:
+        """Find the texts to translate. An unfinished tag extends to the end of the HTML, as in a browser."""
         self._raws: list[str] = []
         """Tags and texts in order; joined, they are the HTML."""
         self._labels: list[tuple[int, Attribute]] = []
@@ -164,7 +155,7 @@ class Markup:
         self.left = Counter[str]()
         """Number of things with text that are not translated, as for ``Document``."""
         position = 0
-        while beginning := self.BEGIN.search(html, position):
+        while beginning := _BEGINNING.search(html, position):
             start = beginning.start()
             self._add_text(html[position:start])
             markup = _MARKUP.match(html, start)
@@ -174,8 +165,6 @@ class Markup:
                 self._add("piece", raw)
                 continue
             name = markup["tag"].lower()
-            if self.IS_CUE:
-                name = name.partition(".")[0]  # <c.yellow>
             if markup["end"]:
                 self._add("break" if self._is_block(name) else "close", raw, name)
                 self._end(name)
@@ -209,17 +198,14 @@ class Markup:
         pieces = ["".join(raws[index] for index in piece) for piece in self._pieces]
         for (index, block), text in zip(self._blocks, texts, strict=False):
             if text != block.text:
-                pieces[index] = self._write(block.read(text), raws)
+                pieces[index] = "".join(self._item_markup(item, raws) for item in block.read(text))
         return "".join(pieces)
 
-    def _write(self, items: Iterator[Item], raws: Sequence[str]) -> str:
-        """Return the HTML of a translated text."""
-        return "".join(self._item_markup(item, raws) for item in items)
-
-    def _item_markup(self, item: Item, raws: Sequence[str]) -> str:
+    @staticmethod
+    def _item_markup(item: Item, raws: Sequence[str]) -> str:
         """Return the HTML of an item of a translated text."""
         if item.kind == "text":
-            return escape(item.value, quote=False) if self._has_entities else item.value
+            return escape(item.value, quote=False)
         return "".join(raws[index] for index in item.value)
 
     def _is_block(self, name: str) -> bool:
@@ -241,7 +227,7 @@ class Markup:
         else:
             kind = "piece" if name in VOID or attributes.endswith("/") or is_kept else "open"
         self._add(kind, raw, name, is_kept)
-        if self.IS_CUE or not may_translate:
+        if not may_translate:
             return
         self.left["embedded page"] += "srcdoc" in values
         self.left["template"] += name == "template"
@@ -281,7 +267,7 @@ class Markup:
         parts, self._parts = self._parts, []
         partners = _partners(parts)
         start = 0
-        for end in sorted([*_breaks(parts, partners, self.IS_CUE), len(parts)]):
+        for end in sorted([*_breaks(parts, partners), len(parts)]):
             self._add_block(parts, start, end, partners)
             self._pieces += [part.raws for part in parts[end : end + 1]]
             start = end + 1
@@ -317,10 +303,10 @@ class Markup:
     def _add_text(self, text: str) -> None:
         """Add the text between two tags."""
         # White space at the ends is a part of its own, which stays as it is at the beginning and end of a block.
-        core = text if self.IS_CUE else text.strip(SPACE)
+        core = text.strip(SPACE)
         before, _, after = text.partition(core) if core else (text, "", "")
         for part in filter(None, (before, core, after)):
-            plain = plain_text(part) if self._has_entities else part
+            plain = plain_text(part)
             self._add("text", part, plain if self._parent.preformatted else _WHITE_SPACE.sub(_collapsed, plain))
 
     def _add_raw(self, name: str, html: str, start: int) -> int:
@@ -361,7 +347,7 @@ def _partners(parts: list[_Part]) -> dict[int, int]:
     return partners
 
 
-def _breaks(parts: list[_Part], partners: dict[int, int], is_cue: bool) -> Iterator[int]:
+def _breaks(parts: list[_Part], partners: dict[int, int]) -> Iterator[int]:
     """Yield the indices of tags that split text.
 
     These are tags without a partner, line breaks that no lower-case letter follows, and the tags around them.
@@ -369,7 +355,7 @@ def _breaks(parts: list[_Part], partners: dict[int, int], is_cue: bool) -> Itera
     counts, following = [0] * (len(parts) + 1), ""
     for index, part in reversed([*enumerate(parts)]):
         is_alone = part.kind in ("open", "close") and index not in partners
-        is_end = part.kind == "piece" and part.text == "br" and not (is_cue or following[:1].islower())
+        is_end = part.kind == "piece" and part.text == "br" and not following[:1].islower()
         counts[index] = is_alone or is_end
         if part.kind == "text":
             following = part.text.lstrip() or following

@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from nmt.config.languages import matching_code
-from nmt.data.sources.public import PublicFile, check_size, query
+from nmt.data.sources.public import PublicFile, check_size, checked_fields, query
 from nmt.data.sources.text_file import first_names
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.names import check_name
@@ -73,13 +73,7 @@ def hub_files(name: str, languages: tuple[str, str], *, large: bool) -> list[tup
 
 
 def _hub_file(entry: Any) -> HubFile:
-    fields = entry if isinstance(entry, dict) else {}
-    wrong = [name for name, kind in _FIELDS.items() if not isinstance(fields.get(name), kind)]
-    if wrong:
-        raise DataError(
-            f"{PARQUET_FILES} answers with a file without {', '.join(wrong)}. It may have changed. Download the data "
-            "set yourself, and give it to nmt prepare."
-        )
+    fields = checked_fields(entry, _FIELDS, PARQUET_FILES)
     return HubFile(**{name: fields[name] for name in _FIELDS})
 
 

@@ -116,6 +116,27 @@ def query(address: str, parameters: dict[str, str]) -> Any:
         raise DataError(f"{full} does not answer with JSON: {error}. Try again later.") from None
 
 
+def checked_fields(entry: Any, kinds: dict[str, type], address: str) -> dict[str, Any]:
+    """Return the fields of an entry in the answer of an interface.
+
+    Args:
+        entry: the entry.
+        kinds: types of the fields by name.
+        address: address of the interface, for the message.
+
+    Raises:
+        DataError: if a field is missing or has another type.
+    """
+    fields = entry if isinstance(entry, dict) else {}
+    wrong = [name for name, kind in kinds.items() if not isinstance(fields.get(name), kind)]
+    if wrong:
+        raise DataError(
+            f"{address} answers with an entry without {', '.join(wrong)}. It may have changed. Download the corpus "
+            "yourself, and give it to nmt prepare."
+        )
+    return fields
+
+
 def size_of(address: str) -> int | None:
     """Return the size in bytes of a file on a server; None if the server does not state it.
 

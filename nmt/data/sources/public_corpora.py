@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config.languages import three_letter_code
-from nmt.data.sources.public import PublicFile, check_size, query, shown_size, size_of
+from nmt.data.sources.public import PublicFile, check_size, checked_fields, query, shown_size, size_of
 from nmt.data.sources.text_file import first_names, reading
 from nmt.errors import ConflictError, DataError, NotFoundError, counted
 from nmt.storage.atomic import write_bytes
@@ -63,13 +63,7 @@ def opus_corpora(languages: tuple[str, str], corpus: str = "", version: str = "l
 
 
 def _opus_corpus(entry: Any) -> OpusCorpus:
-    fields = entry if isinstance(entry, dict) else {}
-    wrong = [name for name, kind in _OPUS_FIELDS.items() if not isinstance(fields.get(name), kind)]
-    if wrong:
-        raise DataError(
-            f"{OPUS} answers with a corpus without {', '.join(wrong)}. It may have changed. Download the corpus "
-            "yourself, and give it to nmt prepare."
-        )
+    fields = checked_fields(entry, _OPUS_FIELDS, OPUS)
     pairs = fields.get("alignment_pairs")
     texts = {name: fields[name] for name in ("corpus", "version", "source", "target", "url")}
     return OpusCorpus(**texts, pairs=pairs if isinstance(pairs, int) else None, size=fields["size"] * 1024)

@@ -106,7 +106,7 @@ class _OpenDocumentStory(Story):
             return Part("text", " " * int(count), spans)
         is_paragraph = next(child.iter(*_PARAGRAPHS, *_LEFT), None) is not None
         if not is_paragraph and isinstance(child.tag, str) and has_letters("".join(child.itertext())):
-            self.left["text with a reading" if child.tag == f"{_TEXT}ruby" else "field"] += 1
+            self.left["ruby text" if child.tag == f"{_TEXT}ruby" else "field"] += 1
         return Part("piece", child, spans)
 
     def format_key(self, format_: Any) -> str:

@@ -36,9 +36,9 @@ _LEFT = {
     f"{_DRAWING}diagram}}relIds": "diagram",
     f"{W}object": "embedded object",
     "{http://schemas.openxmlformats.org/officeDocument/2006/math}oMath": "equation",
-    f"{W}ruby": "text with a reading",
-    f"{W}dropDownList": "list of choices",
-    f"{W}comboBox": "list of choices",
+    f"{W}ruby": "ruby text",
+    f"{W}dropDownList": "choice list",
+    f"{W}comboBox": "choice list",
 }
 """Names of the elements that stay untranslated."""
 
