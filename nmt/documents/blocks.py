@@ -62,6 +62,10 @@ class Block:
         self.text = _NO_SPACE.sub(r"\1\2", text).replace(SOFT_BREAK, " ")
         """The text with marks."""
 
+    def items_of(self, mark: str) -> list[Item]:
+        """Return the items that a mark of the text stands for: several if pieces are joined by a sign."""
+        return self._items[mark]
+
     def read(self, translation: str) -> Iterator[Item]:
         """Yield the parts of a translation of the text.
 

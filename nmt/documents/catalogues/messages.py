@@ -97,15 +97,15 @@ class Message:
         self.source, self._placeholder = source, None if MARK.search(source) else placeholder
         self._accelerator = _Accelerator.of(source) if is_label else None
         plain = self._accelerator.removed_from(source) if self._accelerator else source
-        items = [*_items(plain, self._placeholder)]
-        self._block = Block(items)
+        self._block = Block(_items(plain, self._placeholder))
         self.text = self._block.text
         """The text with marks."""
-        pieces = [item.value for item in items if item.kind == "piece"]
         marks = MARK.findall(self.text)
         self._marks, self._ordered = sorted(marks), list[str]()
-        if pieces:
-            self._ordered = [mark for mark, piece in zip(marks, pieces, strict=True) if not _NUMBERED.fullmatch(piece)]
+        for mark in marks if self._placeholder else ():
+            piece = "".join(item.value for item in self._block.items_of(mark))
+            if not _NUMBERED.fullmatch(piece):
+                self._ordered.append(mark)
 
     def has_placeholders_of(self, other: "Message") -> bool:
         """Return whether two messages, such as a singular and its plural, have the same placeholders."""

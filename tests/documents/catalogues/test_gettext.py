@@ -74,6 +74,7 @@ def check(content: bytes, folder: Path) -> None:
         ("c", "%s of %s", "~0 of ~1", "~1 von ~0", "%s von %s", True),
         ("c", "%1$s of %2$s", "~0 of ~1", "~1 von ~0", "%2$s von %1$s", False),
         ("c", "%s dogs", "~0 dogs", "Hunde", "Hunde%s", True),
+        ("c", "%s/%d dogs", "~0 dogs", "Hunde ~0", "Hunde %s/%d", False),
         ("c", "100% sure", "100% sure", "100% sicher", "100% sicher", False),
         ("c", "100% sure", "100% sure", "sicher", "sicher", True),
         ("c", "%d dogs", "~0 dogs", "~0 % der Hunde", "%d % der Hunde", True),
@@ -198,6 +199,7 @@ SOURCES = [
     ("php-format", "%1$s, %2$s"), ("java-format", "{0} isn''t {1}"), ("csharp-format", "{0} of {1:d}"),
     ("perl-brace-format", "{a} {b}"), ("objc-format", "%@ and %d"), ("sh-format", "$a and ${b}"),
     ("c-format", "\\n %s \\n"), ("javascript-format", "%s, %d"), ("lua-format", "%s %d"), ("boost-format", "%1% %2%"),
+    ("c-format", "%s/%s in %d"), ("c-format", "%1$s-%2$s"), ("python-format", "%(a)s = %(b)s of %(c)d"),
 ]  # fmt: skip
 
 
