@@ -61,7 +61,7 @@ class Subtitles(Document):
             self._pieces += [text[previous_end : cue.start], *pieces]
             previous_end, previous_turns = cue.end, turns
         self._pieces.append(text[previous_end:])
-        new = [piece for piece in self._pieces if isinstance(piece, Turn) and not piece.original and piece.shown]
+        new = [piece for piece in self._pieces if isinstance(piece, Turn) and not piece.original]
         self._sentences = [Sentence(group) for group in _groups(new)]
         self.texts = [sentence.block.text for sentence in self._sentences]
 
@@ -157,13 +157,22 @@ def _turns(cue: str, times: tuple[float, float], is_rolling: bool, has_entities:
 
 
 def _groups(turns: Sequence[Turn]) -> list[list[Turn]]:
-    """Return the turns over which each sentence runs. Without punctuation, a turn counts as a sentence."""
+    """Return the turns over which each sentence runs. Without punctuation, a turn counts as a sentence.
+
+    A turn without text, such as a dash alone, is in no group, and no sentence runs across it.
+    """
+    with_text = sum(turn.shown != "" for turn in turns)
     stops = sum(not STOPS.isdisjoint(turn.shown) for turn in turns)
-    most_turns = MOST_TURNS if stops >= PUNCTUATED_SHARE * len(turns) else 1
+    most_turns = MOST_TURNS if stops >= PUNCTUATED_SHARE * with_text else 1
     groups = list[list[Turn]]()
+    previous: Turn | None = None
     for turn in turns:
-        if groups and len(groups[-1]) < most_turns and groups[-1][-1].continues_in(turn, MOST_GAP):
+        if not turn.shown:
+            previous = None
+            continue
+        if previous and len(groups[-1]) < most_turns and previous.continues_in(turn, MOST_GAP):
             groups[-1].append(turn)
         else:
             groups.append([turn])
+        previous = turn
     return groups

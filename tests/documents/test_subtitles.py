@@ -194,6 +194,13 @@ def test_a_cue_without_words_of_its_own_repeats_the_words_before() -> None:
     assert translated(cues_of("A very", "big", "dog."), lambda _: "Dogge!") == ["Dogge!", "Dogge!", "Dogge!"]
 
 
+def test_no_sentence_runs_across_a_dash_without_words() -> None:
+    content = cues_of("a dog\n- ", "and a cat")
+    document = read_document("a.srt", content.encode())
+    assert document.texts == ["a dog", "and a cat"]
+    assert translated(content, str.upper) == ["A DOG\n- ", "AND A CAT"]
+
+
 def test_blocks_and_settings_of_webvtt_stay() -> None:
     text = "WEBVTT\n\nNOTE a dog\n\nSTYLE\n::cue { color: red }\n\nREGION\nid:a\n\n"
     text += "one\n00:01.000 --> 00:02.000 line:0\na & b\n"
