@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import sentencex
 
+from nmt.tokenizers.icu import has_choices
+from nmt.tokenizers.letter_case import has_case
 from nmt.tokenizers.marks import CLOSINGS, MARK, PAIRED
 from nmt.tokenizers.scripts import HAN, KANA
 
@@ -35,6 +37,12 @@ PUNCTUATION = re.compile(rf"[{re.escape(''.join(sorted(STOPS)) + CLOSING + _PAUS
 _STOP = re.compile(rf"[\u0f0e\u17d4\u17d5]+[{re.escape(CLOSING)}]*\s*")
 """The end of a Tibetan or Khmer sentence, which sentencex does not know."""
 _WITHOUT_SPACES = re.compile(f"[{HAN}{KANA}]")
+
+LONGEST_WORD = 100
+"""Most characters of a word of a language."""
+_PLAIN = r"[^\s!-@\[-`{-~]"
+_LAST_WORD = re.compile(rf"(?<!\S)[\"'(]?({_PLAIN}{{2,}}+)[.!?]+\Z")
+_NEXT_WORD = re.compile(rf"{_PLAIN}++(?=[,;:.!?]?(?:\s|\Z))")
 
 SEVERAL_SHARE = 0.1
 """Share of lines with several sentences from which on the lines of a corpus do not count as single sentences."""
@@ -85,7 +93,8 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
                     segments.append(Segment("", "", 0))
                 _append_space(segments, before)
             if core:
-                segments.extend(_shorten(core, count, most_tokens))
+                is_whole = has_choices(core)
+                segments.extend([Segment(core, "", count(core))] if is_whole else _shorten(core, count, most_tokens))
                 _append_space(segments, after)
     return segments
 
@@ -99,16 +108,10 @@ def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
     """Return the sentences of a line without white space around it, each with the white space after it."""
     if STOPS.isdisjoint(line[:-1]):
         return [(line, "")]
-    sentences: list[tuple[str, str]] = []
+    sentences = list[tuple[str, str]]()
     for piece in _pieces(line, language):
         text = piece.rstrip()
-        space = piece[len(text) :]
-        previous, previous_space = sentences[-1] if sentences else ("", "")
-        is_word = previous[-1:] == "." or (previous[-1:] in "!?" and not _WITHOUT_SPACES.match(text))
-        if sentences and not previous_space and is_word:  # as in www.example.com
-            sentences[-1] = previous + text, space
-        else:
-            sentences.append((text, space))
+        sentences.append((text, piece[len(text) :]))
     return [(text, space) for text, space in sentences if text]
 
 
@@ -132,6 +135,8 @@ def are_single(lines: Iterable[str], language: str) -> bool:
 
 def _pieces(line: str, language: str) -> list[str]:
     """Return the parts of a line, with at most one sentence in each part. Joined they are the line."""
+    if has_choices(line):
+        return [line]
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
     plain, language = SPACE.sub(" ", line), language.replace("_", "-").partition("-")[0].lower()
     if is_marked := MARK.search(line):  # tags have no width, and other pieces have the width of a space
@@ -173,26 +178,51 @@ def _plain_sentences(line: str, language: str) -> list[str]:
             sentences[0] = line_sentences.pop() + sentences[0]
         line_sentences += sentences
         is_unfinished = is_single
-    return _corrected(line_sentences)
+    return _corrected(line_sentences, language)
 
 
-def _corrected(sentences: list[str]) -> list[str]:
+def _corrected(sentences: list[str], language: str) -> list[str]:
     """Return the sentences of sentencex with its mistakes mended.
 
-    Closing quotes and brackets belong to the sentence before them, a number with a wide full stop is not split, and
-    Tibetan and Khmer have stops of their own.
+    Closing quotes and brackets belong to the sentence before them, words such as www.example.com and numbers with a
+    wide full stop are not split, and Tibetan and Khmer have stops of their own.
     """
     corrected = list[str]()
     for sentence in sentences:
         start = 0
         if corrected and not corrected[-1][-1:].isspace():
-            is_number = corrected[-1].endswith("\uff0e") and sentence[:1].isdigit()
-            start = len(sentence) if is_number else _closings_end(sentence)
+            is_split_word = _is_split_word(corrected[-1], sentence, language)
+            start = len(sentence) if is_split_word else _closings_end(sentence)
             corrected[-1] += sentence[:start]
         ends = [match.end() for match in _STOP.finditer(sentence, start)]
         places = [start, *(end for end in ends if end < len(sentence)), len(sentence)]
         corrected += [sentence[first:last] for first, last in itertools.pairwise(places) if first < last]
     return corrected
+
+
+def _is_split_word(before: str, after: str, language: str) -> bool:
+    """Return whether two parts of a line without white space between them are no sentences, but share a word."""
+    last = before[-1:]
+    if last == "\uff0e":
+        return after[:1].isdigit()
+    ends_word = last == "." or (last in "!?" and not _WITHOUT_SPACES.match(after))
+    return ends_word and not _lacks_space(before, after, language)
+
+
+def _lacks_space(before: str, after: str, language: str) -> bool:
+    """Return whether the space between two sentences is missing, as in "a book.A dog", and not in "www.Example.com".
+
+    The words at the stop have letters alone. In scripts with case, the first word has no capital, except in German,
+    whose nouns have one.
+    """
+    words = _LAST_WORD.search(before[-LONGEST_WORD:]), _NEXT_WORD.match(after)
+    if words[0] is None or words[1] is None:
+        return False
+    word, next_word = words[0][1], words[1][0]
+    if not has_case(word + next_word):
+        return len(next_word) > 1
+    is_word = word.islower() or (language == "de" and word[1:].islower())
+    return is_word and next_word[:1].isupper() and next_word[1:] == next_word[1:].lower()
 
 
 def _closings_end(sentence: str) -> int:
@@ -213,9 +243,8 @@ def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:
             segments.append(Segment(text, separator, tokens))
             continue
         place = _cut(text)
-        left, right = text[:place], text[place:]
-        stripped = left.rstrip()
-        waiting += [(right, separator), (stripped, left[len(stripped) :])]
+        left, right = text[:place].rstrip(), text[place:].lstrip()
+        waiting += [(right, separator), (left, text[len(left) : len(text) - len(right)])]
     return segments
 
 

@@ -128,6 +128,33 @@ def test_stops_within_words_and_numbers_end_no_sentence() -> None:
     assert sentences_of("See www.example.com!now", "en") == [("See www.example.com!now", "")]
 
 
+@pytest.mark.parametrize(
+    ("sentences", "language"),
+    [
+        (["A man reads a book.", "A dog runs."], "en"), (["Er liest ein Buch.", "Ein Hund rennt!"], "de"),
+        (["Kitap okuyor.", "Köpek koşuyor."], "tr"), (["قرأ الكتاب.", "نام الكلب."], "ar"),
+        (["वह पढ़ता है!", "वह सोता है।"], "hi"), (["我来！", "你去。"], "zh"), (["It is v3.5.", "See example.com."], "en"),
+    ],
+)  # fmt: skip
+def test_the_space_between_sentences_may_be_missing(sentences: list[str], language: str) -> None:
+    line = "".join(sentences)
+    is_split = "v3" not in line
+    assert sentences_of(line, language) == [(sentence, "") for sentence in (sentences if is_split else [line])]
+
+
+@pytest.mark.parametrize(
+    "word", ["3.5", "example.com", "www.Example.com", "U.S.A", "e.g.This", "Node.Js", "a_b.Py", "Yahoo!Finance"]
+)
+def test_a_stop_within_a_word_ends_no_sentence(word: str) -> None:
+    assert sentences_of(f"See {word} here", "en") == [(f"See {word} here", "")]
+
+
+def test_a_message_is_a_single_sentence() -> None:
+    line = "Hi. {n, plural, one {A dog. Runs.} other {Dogs. Run.}}"
+    assert sentences_of(line, "en") == [(line, "")]
+    assert [part.text for part in segment(f"Yes.\n{line}", "en", words, 3)] == ["Yes.", line]
+
+
 @pytest.mark.parametrize("mark", "，、；：،؛၊፣」）")
 def test_a_long_sentence_is_cut_behind_the_punctuation_of_its_script(mark: str) -> None:
     text = "字" * 6 + mark + "字" * 5
