@@ -15,8 +15,6 @@ from nmt.text.glossary import read_glossary
 from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
-MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
-"""Most tokens of a sentence. Longer sentences are cut, since their translation would be slow and poor."""
 MOST_ATTENTION = 128 * 128
 """Most entries of an attention matrix in an answer."""
 SPECIAL = frozenset({PAD, BOS, EOS})
@@ -85,16 +83,12 @@ class ServedModel:
 
     @property
     def most_tokens(self) -> int:
-        """Most tokens of a sentence that the service translates, within the positions of the model."""
-        model = self._translator.config.model
-        limit = MOST_CHARACTERS if self._translator.source.unit == "characters" else MOST_TOKENS
-        if model.limits.source is not None:
-            limit = min(limit, model.limits.source - 1 - int(model.reads_bos))
-        return max(1, limit)
+        """Most tokens of a sentence that the service translates."""
+        return self._translator.most_tokens
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a sentence."""
-        return len(self._translator.source.encode(text))
+        return self._translator.count_tokens(text)
 
     def translate(
         self, texts: Sequence[str], options: TextOptions, attention: Sequence[bool] = ()

@@ -5,8 +5,9 @@ from typing import Any
 
 from nmt.decoding.translation import CrossAttention, Translation, separator_in
 from nmt.documents.html import Markup
-from nmt.serving.models import MOST_ATTENTION, MOST_CHARACTERS, SPECIAL, Pair, SentenceResult, ServedModel
+from nmt.serving.models import MOST_ATTENTION, SPECIAL, Pair, SentenceResult, ServedModel
 from nmt.serving.protocol import SentenceDetails, TranslationDetails
+from nmt.text.translator import MOST_CHARACTERS
 from nmt.tokenizers.sentences import Segment, segment
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from nmt.text.inline import CLOSING, OPENING, QUOTES, Cut, Span, Tag
 from nmt.tokenizers.scripts import space_between, split_words
 
-QUOTED = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])
-"""Pairs of opening and closing quotes."""
-BRACKETS = QUOTED | {"()", "[]", "<>", "（）", "［］", "「」", "『』", "【】", "〈〉", "《》", "〔〕"}
+BRACKETS = frozenset([
+    '""', "“”", "„“", "«»", "»«", "‘’", "‚‘", "()", "[]", "（）", "［］", "「」", "『』", "【】", "〈〉", "《》", "〔〕"
+])  # fmt: skip
+"""Pairs of opening and closing quotes and brackets."""
 
 
 def normalize_spans(sentence: str, spans: Sequence[Span], tags: list[Tag]) -> tuple[list[Span], list[Tag]]:
@@ -136,6 +137,12 @@ class Cutter:
             space, is_glued = space or " ", False
         self._add(Cut(space + sentence[start:end], 0, is_closed, is_glued=is_glued))
         self._position = end
+
+    def replace(self, start: int, end: int, word: str) -> None:
+        """Put a word in the place of a span."""
+        self._add_until(start)
+        self._rest.add(word)
+        self._position, self._follows_cut = end, False
 
     def open_tag(self, start: int, end: int, number: int) -> None:
         """Cut out the start of a tag."""

@@ -27,8 +27,11 @@ MOST_NESTED = 100
 """Most tags that are open at the same time."""
 # In a quoted value of an attribute < and > stand for themselves. Without the closing quote, a tag ends at the first >.
 _NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
+# Links, strong text and code of Markdown occur in plain text too.
 _MARKUP = re.compile(
     rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
+    r"|(?P<link>\[)(?=[^\[\]]{1,400}\]\([^\s()]+\))|(?P<target>\]\([^\s()]++\))"
+    r"|(?P<strong>(?<![\w*])\*\*(?=[^\s*]))|(?P<weak>(?<=[^\s*])\*\*(?![\w*]))|`[^`]++`"
     rf"|[{PIECE_MARKS}]|{PLACEHOLDER}"
 )
 _FIXED_GAIN = 1e6
@@ -85,13 +88,15 @@ def find_markup(sentence: str) -> tuple[list[Tag], list[Span]]:
     for index, match in enumerate(matches):
         if match["begin"] and match[0].endswith("/>"):
             continue
-        if match["open"] or match["begin"]:
+        opened = match["begin"] or match["link"] or match["strong"]
+        closed = match["end"] or (match["target"] and "[") or match["weak"]
+        if match["open"] or opened:
             if len(open_tags) < MOST_NESTED:
-                open_tags.append(_OpenTag(index, ord(match["open"]) - OPEN if match["open"] else match["begin"]))
+                open_tags.append(_OpenTag(index, ord(match["open"]) - OPEN if match["open"] else opened))
             else:
                 is_nested &= not match["open"]
-        elif match["close"] or match["end"]:
-            key = ord(match["close"]) - CLOSE if match["close"] else match["end"]
+        elif match["close"] or closed:
+            key = ord(match["close"]) - CLOSE if match["close"] else closed
             partner = next((depth for depth in reversed(range(len(open_tags))) if open_tags[depth].key == key), -1)
             last_mark = max((depth for depth, tag in enumerate(open_tags) if isinstance(tag.key, int)), default=-1)
             if isinstance(key, str) and (partner < 0 or partner < last_mark):

@@ -1,4 +1,4 @@
-"""Preprocessing of ordinary text: it adapts case and removes quotes, tags, emoji and foreign scripts.
+"""Preprocessing of ordinary text: it adapts case and removes marks, quotes, tags, emoji and foreign scripts.
 
 A sentence that looks like the training data is not changed. ``rewriting`` restores in the translation what this module
 removes.
@@ -10,12 +10,14 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nmt.text.cutting import QUOTED, Cutter, blank, normalize_spans
+from nmt.text.cutting import Cutter, blank, normalize_spans
 from nmt.text.inline import Cut, Span, Tag, find_markup
+from nmt.text.pieces import KEPT, LONG_WORD, SUSPICIOUS, is_word, unwrap
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
+from nmt.tokenizers.icu import has_choices
 from nmt.tokenizers.letter_case import capitalize, has_case, lower
-from nmt.tokenizers.scripts import HAN, KANA, Word, join_words, space_between, split_words
-from nmt.tokenizers.sentences import sentences_of
+from nmt.tokenizers.scripts import Word, join_words, space_between, split_words
+from nmt.tokenizers.sentences import LONGEST_WORD, segment, sentences_of
 
 FEWEST_TITLE_WORDS = 3
 """Fewest words of a title-case heading; two capitalised words may be a name."""
@@ -31,16 +33,6 @@ SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) 
 """Typographic signs and their replacements, for models that do not know the signs."""
 COMPATIBLE = frozenset(["<wide>", "<narrow>", "<compat>", "<font>", "<initial>", "<medial>", "<final>", "<isolated>"])
 """Kinds of Unicode decompositions that keep the meaning: ﬁ, ｱ. The others change it: 10² is not 102."""
-NUMBER = r"\d(?:[.,:/-]?\d){4,}"
-# A mail address begins at the beginning of a word, so a long word is searched once, not from each of its letters.
-# Chinese and Japanese have no space around it.
-_EAST_ASIAN = f"{HAN}{KANA}\u3000-\u303f\uff01-\uff65"
-_LETTER = rf"[^\W{_EAST_ASIAN}]"
-_KEPT = re.compile(
-    rf"(?i:https?://|www\.)[^\s<>\"{_EAST_ASIAN}]*(?:{_LETTER}|/)"
-    rf"|(?<![.+-])(?<!{_LETTER})(?:{_LETTER}|[.+-])++@(?:{_LETTER}|-)++\.(?:{_LETTER}|[.-])*{_LETTER}"
-    rf"|(?<!{_LETTER})[@#](?:{_LETTER}++|\w++)|{NUMBER}"
-)
 
 
 class Text(NamedTuple):
@@ -54,6 +46,19 @@ class Text(NamedTuple):
     """Removed pieces and tags, in order."""
     is_upper: bool = False
     """Whether the whole sentence was in capitals."""
+    stand_ins: tuple[tuple[str, str], ...] = ()
+    """Words that stand in ``text`` for pieces of the sentence, each with its piece."""
+
+
+class Parts(NamedTuple):
+    """A sentence with the spans of its parts that the translation must contain unchanged."""
+
+    sentence: str
+    removed: list[Span]
+    """Spans that the model does not read, such as placeholders."""
+    kept: list[Span]
+    """Spans that the model may copy by itself, such as addresses and numbers."""
+    tags: list[Tag]
 
 
 class Reading(NamedTuple):
@@ -62,13 +67,15 @@ class Reading(NamedTuple):
     text: Text
     """Model input."""
     kept: tuple[str, ...] = ()
-    """Addresses and long numbers in ``text``, which the translation must contain."""
+    """Addresses and numbers in ``text``, which the translation must contain."""
     bare: Text = Text("")
-    """Model input without the addresses and long numbers, used if the translation of ``text`` loses one of them."""
+    """Model input without the addresses and numbers, used if the translation of ``text`` loses one of them."""
+    parts: Parts | None = None
+    """Parts of the sentence; None for a sentence that the model reads whole."""
     before: str = ""
-    """Quote before the sentence."""
+    """Marks, quotes and brackets before the sentence."""
     after: str = ""
-    """Quote after the sentence."""
+    """Quotes and brackets after the sentence."""
     separator: str = ""
     """White space between this sentence and the next."""
 
@@ -76,67 +83,130 @@ class Reading(NamedTuple):
 class Reader:
     """Preprocesses lines for a model. Several threads may use it."""
 
-    def __init__(self, tokenizer: Tokenizer, language: str, *, split: bool = True) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, language: str, *, split: bool = True, most_tokens: int = 2**30
+    ) -> None:  # fmt: skip
         """Create a reader.
 
         Args:
             tokenizer: tokenizer of the source side.
             language: language code of the source side.
             split: whether lines are split into sentences.
+            most_tokens: most tokens of a sentence. A longer one is cut.
         """
-        self._tokenizer, self._language, self._split = tokenizer, language, split
+        self._tokenizer, self._language, self._split, self._most_tokens = tokenizer, language, split, most_tokens
         self._base = language.partition("-")[0].lower()
         ids = range(FIRST_WORD, tokenizer.size)
         self._unlikely = {UNK, *(id_ for id_ in ids if tokenizer.byte_of(id_) is not None)}
-        self._characters = set(" ").union(*tokenizer.pieces(set(ids) - self._unlikely))
+        self.characters = set(" ").union(*tokenizer.pieces(set(ids) - self._unlikely))
+        """Characters that occur in words of the model."""
         self._has_case = tokenizer.normalize("Aa") == "Aa"
+        # For a text without letters, models make up words; but the texts of some models are all digits.
+        has_letters = any(map(str.isalpha, self.characters))
+        self._is_said = str.isalpha if has_letters else str.isalnum
         self._signs = str.maketrans({sign: plain for sign, plain in SIGNS.items() if not self._knows(sign)})
 
-    def read(self, line: str, *, split: bool = True) -> list[Reading]:
-        """Return the readings of the sentences of a line; without ``split``, one reading of the whole line."""
+    def read(self, line: str, *, split: bool = True, cut: bool = True) -> list[Reading]:
+        """Return the readings of the sentences of a line.
+
+        Args:
+            line: a line of text.
+            split: whether a line may have several readings.
+            cut: whether sentences that are too long are cut.
+        """
         line = line.strip()
         if not line:
             return [Reading(Text(""))]
-        before, after = line[0], line[-1]
-        inner = line[1:-1].strip()
-        if before + after in QUOTED and inner and before not in inner and after not in inner:
-            readings = self.read(inner, split=split)
-            readings[0] = readings[0]._replace(before=before + readings[0].before)
-            readings[-1] = readings[-1]._replace(after=readings[-1].after + after)
-            return readings
-        parts = sentences_of(line, self._language) if split and self._split else [(line, "")]
-        return [self._read_sentence(text)._replace(separator=separator) for text, separator in parts]
+        if has_choices(line):
+            return [_copied(line)]
+        before, line, after = unwrap(line)
+        readings = []
+        for text, separator in self._sentences(line, split=split, cut=cut):
+            opening, core, closing = unwrap(text)
+            reading = self._read_sentence(core)
+            readings.append(reading._replace(before=opening, after=closing, separator=separator))
+        readings[0] = readings[0]._replace(before=before + readings[0].before)
+        readings[-1] = readings[-1]._replace(after=readings[-1].after + after)
+        return readings
+
+    def _sentences(self, line: str, *, split: bool, cut: bool) -> list[tuple[str, str]]:
+        """Return the sentences of a line, each with the white space after it, and the parts of long sentences."""
+        # Hardly a token has less than a character, or a character more than four tokens, so most need no counting.
+        is_long = cut and split and len(line) * 4 > self._most_tokens
+        is_whole = not is_long or self.count_tokens(line) <= self._most_tokens
+        if is_whole:
+            return sentences_of(line, self._language) if split and self._split else [(line, "")]
+        segments = segment(line, self._language, self.count_tokens, self._most_tokens)
+        return [(text, separator) for text, separator, _ in segments]
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a sentence, without words that the model does not read."""
+        return len(self._tokenizer.encode(LONG_WORD.sub(" ", text)))
 
     def _read_sentence(self, sentence: str) -> Reading:
-        tags, placeholders = find_markup(sentence)
-        # A model invents words for a sentence without letters and digits.
-        if not any(map(str.isalnum, sentence)) or len(tags) + len(placeholders) > MOST_TAGS:
-            return Reading(Text("", cuts=(Cut(sentence, 0, False),)))
+        is_plain = SUSPICIOUS.search(sentence) is None
+        tags, placeholders = ([], []) if is_plain else find_markup(sentence)
+        if not any(map(self._is_said, sentence)) or len(tags) + len(placeholders) > MOST_TAGS:
+            return _copied(sentence)
         if not sentence.isascii():
             sentence = self._with_known_characters(sentence.translate(self._signs))
-            tags, placeholders = find_markup(sentence)  # an ellipsis becomes longer
-        removed = placeholders + self._foreign_spans(blank(sentence, [*placeholders, *tags]))
-        # An address may contain placeholders, but neither tags nor marks.
-        markup = [span for span in placeholders if sentence[span[0]] not in "{%$"]
-        addresses = [match.span() for match in _KEPT.finditer(blank(sentence, [*markup, *tags]))]
+            if not is_plain:
+                tags, placeholders = find_markup(sentence)  # an ellipsis becomes longer
+        removed = list(placeholders)
+        if len(sentence) >= LONGEST_WORD:
+            removed += (match.span() for match in LONG_WORD.finditer(sentence))
+        removed += self._foreign_spans(blank(sentence, [*removed, *tags]))
+        addresses = [] if is_plain else _find_kept(sentence, placeholders, tags)
         if not (removed or addresses or tags):
             return Reading(self._in_known_case(sentence))
         kept = tuple(sentence[start:end] for start, end in addresses)
-        bare = self._without(sentence, [*removed, *addresses], tags) if addresses else Text("")
-        return Reading(self._without(sentence, removed, tags), kept, bare)
+        parts = Parts(sentence, removed, addresses, tags)
+        bare = self._without(parts, [*removed, *addresses]) if addresses else Text("")
+        return Reading(self._without(parts, removed), kept, bare, parts=parts)
+
+    def with_other_digits(self, reading: Reading) -> Text | None:
+        """Return the model input with other digits in place of those that are kept; None if more than digits are.
+
+        Models write a digit as a word, and often only they know which.
+        """
+        if reading.parts is None or not all(map(str.isdecimal, reading.kept)) or max(map(len, reading.kept)) > 1:
+            return None
+        sentence = list(reading.parts.sentence)
+        for start, _ in reading.parts.kept:
+            digit = unicodedata.decimal(sentence[start])
+            sentence[start] = str(digit + 1 if digit in range(2, 9) else 2)
+        text = self._without(reading.parts._replace(sentence="".join(sentence)), reading.parts.removed)
+        return text if self._fits(text) else None
+
+    def with_stand_ins(self, parts: Parts, words: Sequence[str], *, has_lost: bool) -> Text | None:
+        """Return the model input of a sentence with words in place of its first pieces; None if none gets a word.
+
+        Tags and code have no part in the grammar of a sentence and are cut out. So are pieces within a word.
+
+        Args:
+            parts: parts of the sentence.
+            words: different words. Those that the sentence has are left out.
+            has_lost: whether the pieces that the model may copy by itself are replaced, too.
+        """
+        usable = [word for word in words if word not in parts.sentence]
+        text = self._without(parts, parts.removed + parts.kept if has_lost else parts.removed, usable)
+        return text if text.stand_ins and self._fits(text) else None
+
+    def _fits(self, text: Text) -> bool:
+        return self.count_tokens(text.text) <= self._most_tokens
 
     # --- characters that occur in no word of the model
 
     def _knows(self, character: str) -> bool:
-        if character in self._characters or character.lower() in self._characters:
+        if character in self.characters or character.lower() in self.characters:
             return True
         plain = self._tokenizer.normalize(character)
-        return bool(plain) and self._characters.issuperset(plain)
+        return bool(plain) and self.characters.issuperset(plain)
 
     def _with_known_characters(self, sentence: str) -> str:
         """Return a sentence with the usual forms of characters such as ﬁ and ｱ that the model does not know."""
         unknown = {
-            character for character in set(sentence).difference(self._characters)
+            character for character in set(sentence).difference(self.characters)
             if _usual_form(character) and not self._knows(character)
         }  # fmt: skip
         if not unknown:
@@ -157,7 +227,7 @@ class Reader:
 
     def _foreign_spans(self, sentence: str) -> list[Span]:
         """Return the spans of text that the model cannot express: emoji, and words in other scripts."""
-        if self._characters.issuperset(sentence):
+        if self.characters.issuperset(sentence):
             return []
         spans: list[Span] = []
         unknown_characters = {character for character in set(sentence) if not self._knows(character)}
@@ -166,7 +236,7 @@ class Reader:
             spans += self._foreign_words(sentence, chunk.span(), unknown)
             categories = {index: unicodedata.category(sentence[index]) for index in unknown}
             for index, category in categories.items():
-                is_sign = category in ("So", "Sc", "Sk")
+                is_sign = category in ("So", "Sc", "Sk") or (category == "Sm" and not sentence[index].isascii())
                 # Joiners and variation selectors belong to the sign before them.
                 is_part = category in ("Mn", "Cf") and categories.get(index - 1, "Ll") in JOINED
                 if is_sign or is_part:
@@ -199,25 +269,32 @@ class Reader:
                 yield places[0], places[-1] + 1
             start = end
 
-    def _without(self, sentence: str, spans: Sequence[Span], tags: list[Tag]) -> Text:
-        """Return the model input of a sentence without spans and tags."""
-        spans, tags = normalize_spans(sentence, spans, tags)
+    def _without(self, parts: Parts, spans: Sequence[Span], words: Sequence[str] = ()) -> Text:
+        """Return the model input of a sentence without spans and tags, with ``words`` in place of the first spans."""
+        sentence = parts.sentence
+        spans, tags = normalize_spans(sentence, spans, parts.tags)
         cutter = Cutter(sentence, tags)
+        waiting, stand_ins = list(words), list[tuple[str, str]]()
         for start, end, number in sorted([*(Tag(start, end, 0) for start, end in spans), *tags]):
             if number > 0:
                 cutter.open_tag(start, end, number)
             elif number < 0:
                 cutter.close_tag(start, end, number)
+            elif waiting and is_word(sentence, start, end):
+                word = waiting.pop(0)
+                cutter.replace(start, end, word)
+                stand_ins.append((word, sentence[start:end]))
             else:
                 cutter.cut(start, end)
         text = cutter.finish()
-        if not any(map(str.isalnum, text)):
-            return Text("", cuts=(Cut(sentence, 0, False),))
+        if not any(map(self._is_said, text)):
+            return _copied(sentence).text
         cuts = cutter.cuts
         ends_in_piece = bool(spans) and not cutter.plain[spans[-1][1] :].strip()
         if ends_in_piece:  # the stop of the sentence comes before the piece
             cuts = [cut if cut.tag else cut._replace(is_closed=False) for cut in cuts]
-        return self._in_known_case(join_words(split_words(text)))._replace(cuts=tuple(cuts))
+        text = join_words(split_words(text))
+        return self._in_known_case(text)._replace(cuts=tuple(cuts), stand_ins=tuple(stand_ins))
 
     # --- case
 
@@ -282,6 +359,22 @@ class Reader:
         """Return the number of tokens of a text; unknown tokens count ``UNKNOWN_COST`` more."""
         ids = self._tokenizer.encode(text)
         return len(ids) + UNKNOWN_COST * (sum(id_ in self._unlikely for id_ in ids) + (not ids))
+
+
+def _find_kept(sentence: str, placeholders: list[Span], tags: list[Tag]) -> list[Span]:
+    """Return the spans of pieces that the model may copy by itself. Those within placeholders are left out.
+
+    An address may contain placeholders, but neither tags nor marks.
+    """
+    markup = [span for span in placeholders if sentence[span[0]] not in "{%$"]
+    spans = [match.span() for match in KEPT.finditer(blank(sentence, [*markup, *tags]))]
+    rest = blank(sentence, placeholders)
+    return [(start, end) for start, end in spans if not rest[start:end].isspace()]
+
+
+def _copied(sentence: str) -> Reading:
+    """Return the reading of a sentence that its translation copies."""
+    return Reading(Text("", cuts=(Cut(sentence, 0, False),)))
 
 
 def _rejoin(words: list[Word], texts: list[str]) -> str:

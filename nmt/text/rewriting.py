@@ -9,6 +9,7 @@ import bisect
 import itertools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -18,7 +19,8 @@ from nmt.data.repeats import repeats
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import CrossAttention, Translation
 from nmt.text.inline import CLOSING, Span, weave
-from nmt.text.reading import NUMBER, Reading, Text
+from nmt.text.pieces import NUMBER
+from nmt.text.reading import Reading, Text
 from nmt.tokenizers.base import BOS, EOS, SPACE_MARK, UNKNOWN, Tokenizer, tokens_of
 from nmt.tokenizers.letter_case import upper
 from nmt.tokenizers.marks import MARK
@@ -27,24 +29,48 @@ from nmt.tokenizers.scripts import split_words
 _REPEATED = re.compile(r"(\S{1,20}?)(?:[\s,]*\1){2}")
 """Three repeats in a source, within a word (10,000) or of words (very, very, very)."""
 _WORD = re.compile(r"[^\s,.;:!?…،۔।。！？，、]+")
-_DIGITS = re.compile(r"\D+")
+_WRITTEN = re.compile(r"\d(?:[.,:/\u202f\xa0-]?\d)*")
+_THOUSANDS = re.compile(r"(?<=\d)[.,\u202f\xa0](?=\d{3}(?!\d))")
+_GROUPS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+"""Spaces between groups of digits."""
 
 
 def keeps_pieces(translation: str, pieces: Sequence[str]) -> bool:
-    """Return whether a translation contains all pieces. Numbers may have other separators."""
-    joined = re.sub(r"(?<=\d)[.,:/\u202f\xa0-](?=\d)", "", translation)
-    numbers = [*map(_plain_digits, _DIGITS.sub(" ", joined).split())]
-    for piece in pieces:
-        is_number = re.fullmatch(NUMBER, piece) is not None
-        is_kept = _plain_digits(_DIGITS.sub("", piece)) in numbers if is_number else piece in translation
+    """Return whether a translation contains all pieces, as often as they come. Numbers may have other separators."""
+    grouped = _GROUPS.sub("", translation)
+    for piece, count in Counter(pieces).items():
+        if re.fullmatch(NUMBER, piece):
+            number = _plain_number(piece)
+            is_kept = any(_numbers(text)[number] == count for text in (translation, grouped))
+        else:
+            is_kept = translation.count(piece) == count
         if not is_kept:
             return False
     return True
 
 
-def _plain_digits(number: str) -> str:
-    """Return the digits of a number in any script as 0 to 9."""
-    return "".join(str(unicodedata.decimal(digit)) for digit in number)
+def writes_as_words(translation: str, other: str, digits: Sequence[str]) -> bool:
+    """Return whether a translation writes digits of its source as words: with other digits, as many words differ.
+
+    Args:
+        translation: translation.
+        other: translation of the same sentence with other digits.
+        digits: the digits that the translation may have written as words.
+    """
+    words, other_words = (Counter(word.text for word in split_words(text)) for text in (translation, other))
+    has_digits = any(_numbers(translation)[digit] for digit in digits)
+    return not has_digits and (words - other_words).total() == (other_words - words).total() == len(digits)
+
+
+def _numbers(text: str) -> Counter[str]:
+    """Return how often each number comes in a text."""
+    return Counter(map(_plain_number, _WRITTEN.findall(text)))
+
+
+def _plain_number(number: str) -> str:
+    """Return a number in any script with the digits 0 to 9, without groups, and with points as other separators."""
+    signs = _THOUSANDS.sub("", number)
+    return "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else "." for sign in signs)
 
 
 def babbles(ids: Sequence[int], source: str, *, may_repeat: bool = False) -> bool:
@@ -228,7 +254,7 @@ def postprocess(
         language: code of the language of the translation, for its capitals.
     """
     if not (text.cuts or text.capitals or text.is_upper or UNKNOWN in translation):
-        return reading.before + translation + reading.after
+        return reading.before + _with_pieces(translation, text) + reading.after
     words = split_words(MARK.sub("", translation))
     source_texts = [word.text for word in split_words(text.text)]
     texts = [word.text for word in words]
@@ -251,7 +277,14 @@ def postprocess(
     if text.is_upper:
         texts = [upper(word, language) for word in texts]
     words = [word._replace(text=changed) for word, changed in zip(words, texts, strict=True)]
-    return reading.before + weave(words, text.cuts, weights, after) + reading.after
+    return reading.before + _with_pieces(weave(words, text.cuts, weights, after), text) + reading.after
+
+
+def _with_pieces(translation: str, text: Text) -> str:
+    """Return a translation with the pieces of its sentence in the places of their stand-ins."""
+    for word, piece in text.stand_ins:
+        translation = translation.replace(word, piece, 1)
+    return translation
 
 
 def _proportional_weights(target_words: int, source_words: int) -> np.ndarray:

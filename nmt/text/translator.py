@@ -19,15 +19,29 @@ from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.text.confidence import add_confidence
+from nmt.text.endings import Endings
 from nmt.text.glossary import Glossary
 from nmt.text.reading import Reader, Reading, Text
-from nmt.text.rewriting import align, babbles, keeps_pieces, needs_alignment, postprocess
+from nmt.text.rewriting import (
+    align,
+    babbles,
+    keeps_pieces,
+    needs_alignment,
+    postprocess,
+    writes_as_words,
+)
+from nmt.text.stand_ins import replace_with_stand_ins
 from nmt.text.terms import keep_terms
+from nmt.tokenizers.base import FIRST_WORD
+from nmt.tokenizers.icu import read_message
 from nmt.tokenizers.marks import MARK
 from nmt.tokenizers.scripts import split_words
 
 LONGEST_WORD = 8
 """Most tokens in the translation of a single word."""
+
+MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
+"""Most tokens of a sentence of ordinary text; for models of characters."""
 
 CAREFUL_BEAM, CAREFUL_NGRAM = 5, 2
 """Beam, and length of phrases that may not repeat, when a sentence is searched again because its translation babbles.
@@ -174,7 +188,26 @@ class Translator(SentenceTranslator):
         # With a prefix, the model reads a text as it stands, tags included: else a tag could come before the prefix.
         if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)
-        return self._find_lines(texts, options, names, skip_too_long)
+        messages = [read_message(text.strip()) for text in texts]
+        if not any(messages):
+            return self._find_lines(texts, options, names, skip_too_long)
+        parts = [
+            [sentence.text for sentence in message.sentences] if message else [text]
+            for text, message in zip(texts, messages, strict=True)
+        ]
+        if names is not None:
+            names = [name for name, sentences in zip(names, parts, strict=True) for _ in sentences]
+        found = iter(self._find_lines([*itertools.chain(*parts)], options, names, skip_too_long))
+        results = []
+        for message in messages:
+            if message is None:
+                results.append(next(found))
+                continue
+            best = [next(found)[0] for _ in message.sentences]
+            rendered = message.render([translation.text for translation in best])
+            joined = join_translations(best, [""] * len(best), self.languages)
+            results.append([joined if joined.is_skipped else joined._replace(text=rendered)])
+        return results
 
     @functools.cached_property
     def calibration(self) -> Calibration:
@@ -211,7 +244,25 @@ class Translator(SentenceTranslator):
 
     @functools.cached_property
     def _reader(self) -> Reader:
-        return Reader(self.source, self.languages[0], split=self.config.decoding.ordinary_text != "lines")
+        is_split = self.config.decoding.ordinary_text != "lines"
+        return Reader(self.source, self.languages[0], split=is_split, most_tokens=self.most_tokens)
+
+    @functools.cached_property
+    def _endings(self) -> Endings:
+        written = set[str]().union(*self.target.pieces(range(FIRST_WORD, self.target.size)))
+        return Endings(self._reader.characters, written, self.languages)
+
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a sentence of ordinary text, without words that are too long to be read."""
+        return self._reader.count_tokens(text)
+
+    @property
+    def most_tokens(self) -> int:
+        """Most tokens of a sentence of ordinary text. Longer ones are cut: their translation is slow and poor."""
+        limit = MOST_CHARACTERS if self.source.unit == "characters" else MOST_TOKENS
+        special = 1 + int(self.config.model.reads_bos)
+        bounds = (self.config.model.limits.source, self.engine.positions)
+        return max(1, min([limit, *(bound - special for bound in bounds if bound is not None)]))
 
     def _find_lines(
         self, texts: Sequence[str], options: TextOptions, names: Sequence[str] | None, skip_too_long: bool
@@ -220,15 +271,18 @@ class Translator(SentenceTranslator):
         is_sampled = options.search.sampled
         # The index of a line selects the random numbers of its sample. N best translations are of the whole line.
         split = options.search.n_best == 1 and not is_sampled
-        lines = [self._reader.read(text, split=split) for text in texts]
+        lines = [self._reader.read(text, split=split, cut=not skip_too_long) for text in texts]
         if names is not None:
             names = [name for name, line in zip(names, lines, strict=True) for _ in line]
         readings = list(itertools.chain(*lines))
         inputs = [reading.bare if reading.kept and is_sampled else reading.text for reading in readings]
         candidates = self._search([text.text for text in inputs], options, "", names, skip_too_long)
         if not is_sampled:
-            self._search_without_pieces(readings, inputs, candidates, options)
             self._search_carefully(inputs, candidates, options)
+            self._search_without_pieces(readings, inputs, candidates, options)
+            if options.search.n_best == 1:
+                search = functools.partial(self._search, options=options)
+                replace_with_stand_ins(self, self._reader, search, readings, inputs, candidates)
         processed = iter(self._postprocess(readings, inputs, candidates))
         results = []
         for text, line in zip(texts, lines, strict=True):
@@ -249,41 +303,56 @@ class Translator(SentenceTranslator):
         """Replace translations that have lost addresses or numbers by translations of the sentences without these."""
         lost = [
             index for index, reading in enumerate(readings)
-            if not keeps_pieces(candidates[index][0].text, reading.kept)
+            if not keeps_pieces(candidates[index][0].text, reading.kept) and not candidates[index][0].is_skipped
         ]  # fmt: skip
+        written = self._written_as_words(readings, candidates, lost, options)
+        lost = [index for index in lost if index not in written]
         if not lost:
             return
-        results = self._search([readings[index].bare.text for index in lost], options)
-        for index, translations in zip(lost, results, strict=True):
-            inputs[index], candidates[index] = readings[index].bare, translations
+        texts = [readings[index].bare for index in lost]
+        results = self._search([text.text for text in texts], options)
+        self._search_carefully(texts, results, options)
+        for index, text, translations in zip(lost, texts, results, strict=True):
+            inputs[index], candidates[index] = text, translations
+
+    def _written_as_words(
+        self, readings: list[Reading], candidates: Candidates, lost: list[int], options: TextOptions
+    ) -> set[int]:
+        """Return the indices of translations that have lost digits only because they write them as words."""
+        others = {index: self._reader.with_other_digits(readings[index]) for index in lost}
+        texts = {index: text.text for index, text in others.items() if text is not None}
+        results = self._search([*texts.values()], options) if texts else []
+        return {
+            index for index, (other, *_) in zip(texts, results, strict=True)
+            if writes_as_words(candidates[index][0].text, other.text, readings[index].kept)
+        }  # fmt: skip
+
+    def _fails(self, translation: Translation, text: Text, options: TextOptions) -> bool:
+        """Return whether a translation babbles. N best lists keep their repeats: they show the beam."""
+        may_repeat = self.may_repeat or self.config.decoding.beam_size > CAREFUL_BEAM or options.search.n_best > 1
+        return babbles(translation.ids, text.text, may_repeat=may_repeat)
 
     def _search_carefully(self, inputs: list[Text], candidates: Candidates, options: TextOptions) -> None:
-        """Replace translations that babble by translations that end. If a single word has none, the word is copied.
-
-        N best lists keep their repeats: they show the beam, with comparable scores.
-        """
-        decoding = self.config.decoding
-        may_repeat = self.may_repeat or decoding.beam_size > CAREFUL_BEAM or options.search.n_best > 1
-        fails = functools.partial(babbles, may_repeat=may_repeat)
-        for settings in careful_settings(decoding):
+        """Replace translations that babble by translations that end. If a single word has none, the word is copied."""
+        for settings in careful_settings(self.config.decoding):
             failed = [
                 index for index, translations in enumerate(candidates)
-                if fails(translations[0].ids, inputs[index].text)
+                if self._fails(translations[0], inputs[index], options)
             ]  # fmt: skip
             if not failed:
                 return
-            texts = [inputs[index].text for index in failed]
+            texts = [inputs[index] for index in failed]
             whole_beam = options._replace(search=options.search._replace(n_best=settings.beam_size))
-            results = self._search(texts, whole_beam, settings=settings)
+            results = self._search([text.text for text in texts], whole_beam, settings=settings)
             for index, text, translations in zip(failed, texts, results, strict=True):
                 ended = [translation for translation in translations if translation.finished and translation.text]
-                good = [translation for translation in ended if not fails(translation.ids, text)]
+                good = [translation for translation in ended if not self._fails(translation, text, options)]
                 better = good or ended or candidates[index]
                 candidates[index] = better[: options.search.n_best]
         for index, (best, *_) in enumerate(candidates):
-            text = inputs[index].text
-            if not best.finished and len(best.ids) > LONGEST_WORD and len(split_words(text)) == 1:
-                candidates[index] = [best._replace(text=text, ids=[], finished=True)]
+            word = inputs[index].text
+            if not best.finished and len(best.ids) > LONGEST_WORD and len(split_words(word)) == 1:
+                candidates[index] = [best._replace(text=word, ids=[], finished=True)]
 
     def _postprocess(self, readings: list[Reading], inputs: list[Text], candidates: Candidates) -> Candidates:
         """Return translations after ``postprocess``, with the alignments that it needs."""
@@ -302,7 +371,8 @@ class Translator(SentenceTranslator):
             for rank, translation in enumerate(translations):
                 if not translation.is_skipped:
                     alignment = alignments.get((index, rank))
-                    written = postprocess(reading, text, translation.text, alignment, language)
+                    ended = self._endings.match(text.text, translation.text)
+                    written = postprocess(reading, text, ended, alignment, language)
                     processed[rank] = translation._replace(text=written, read=text.text)
             results.append(processed)
         return results

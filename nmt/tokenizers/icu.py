@@ -15,8 +15,8 @@ MOST_NESTED = 8
 """Most choices within each other, or in a row."""
 _FIRST_MARK = PIECE + MOST_MARKS
 _CHOICE = re.compile(r"\{\s*+([\w.-]++)\s*+,\s*+(plural|selectordinal|select)\s*+,(?:\s*+offset:\s*+\d++)?")
-_BRANCH = re.compile(r"\s*+(?:=\d++|[\w-]++)\s*+\{")
-_END = re.compile(r"\s*+\}")
+_BRANCH = re.compile(r"(?<!\s)\s*+(?:=\d++|[\w-]++)\s*+\{")
+_END = re.compile(r"(?<!\s)\s*+\}")
 # An apostrophe quotes if it stands before a brace or a number sign. Two of them are an apostrophe.
 _TOKEN = re.compile(r"''|'[{}#](?:[^']|'')*+'?|\{[^{}']*+\}|[{}#]|[^'{}#]++|'")
 _AFTER_APOSTROPHE = re.compile(f"'(?=[{chr(_FIRST_MARK)}-\U0010ffff])")

@@ -571,7 +571,7 @@ $ printf 'thirsty\tmüde\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has the word
 $ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' contains the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
-$ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six
+$ nmt translate --run learned --ordinary-text none 'im one two three four five six seven'  => Too long: 'im one two
 # A run that is damaged
 $ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
 $ nmt translate --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors is damaged

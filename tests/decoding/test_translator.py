@@ -160,8 +160,11 @@ def test_translations_respect_their_length_limit_and_report_it(translator: Trans
 
 @pytest.mark.slow
 def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun) -> None:
-    translator = Translator.open(make_run("word", positions="learned", max_positions=8))
+    run = make_run("word", positions="learned", max_positions=8)
+    translator = Translator.open(run, decoding={"ordinary_text": "none"})
     longest = "one two three four five six"  # with bos and eos: 8 positions
+    halves = Translator.open(run).translate(["one two three", "four five six seven"])
+    assert Translator.open(run).translate([f"{longest} seven"]) == [" ".join(halves)], "ordinary text is cut"
     assert len(translator.translate([longest])) == 1
     with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
         translator.translate(["one", f"{longest} seven"], names=["input.txt, line 1", "input.txt, line 2"])

@@ -8,6 +8,7 @@ import copy
 import json
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from nmt.serving.models import Pair, ServedModel
 from nmt.serving.server import address, bind, run
 from nmt.serving.service import Service, ServiceSettings
 from nmt.text.glossary import Glossary, Term
-from nmt.text.translator import USUAL, TextOptions
+from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.word import WordTokenizer
 
@@ -38,6 +39,12 @@ class FakeTranslator:
     @property
     def is_calibrated(self) -> bool:
         return True
+
+    most_tokens = Translator.most_tokens
+    engine = SimpleNamespace(positions=None)
+
+    def count_tokens(self, text: str) -> int:
+        return len(self.source.encode(text))
 
     def reconfigured(self, decoding: DecodingConfig) -> "FakeTranslator":
         new = copy.copy(self)

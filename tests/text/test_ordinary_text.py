@@ -1,6 +1,8 @@
 """Translation of ordinary text, with a fake search that translates word by word."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +19,15 @@ TRAINED = ["The dog sleeps.", "A man runs.", "Bob sees the dog and a man.", "the
 SUBWORDS = fit_tokenizer(TRAINED, DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=310))
 GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": "Mann", "runs": "rennt"}
 
+NO_ENGINE: Any = SimpleNamespace(positions=None)
+
 
 class WordByWord(Translator):
     """Translates word by word. An address loses its end, and the translation of "loop" does not end."""
 
     def __init__(self, split: bool = True, may_repeat: bool = False) -> None:
         decoding = DecodingConfig(ordinary_text="sentences" if split else "lines", beam_size=2)
-        super().__init__(object(), SUBWORDS, SUBWORDS, Config(decoding=decoding), 1)  # type: ignore[arg-type]
+        super().__init__(NO_ENGINE, SUBWORDS, SUBWORDS, Config(decoding=decoding), 1)
         self.may_repeat = may_repeat
         self.asked: list[list[str]] = []
         self.again: list[list[str]] = []
@@ -50,6 +54,9 @@ class WordByWord(Translator):
         words[:1] = [words[0][:1].upper() + words[0][1:]] if words else []
         ids = [*range(5, 5 + len(words)), *([EOS] if finished else [])]
         return Translation(" ".join(words) + text[len(core) :], [], finished, ids, -1.0 if options.scored else None)
+
+    def token_scores(self, texts: Sequence[str], translations: Sequence[list[int]]) -> list[np.ndarray]:
+        return [np.zeros(len(ids)) for ids in translations]
 
     def __call__(self, *texts: str, options: TextOptions = USUAL) -> list[str]:
         return [best.text for best, *_ in self.find(texts, options)]
@@ -127,6 +134,48 @@ def test_an_address_is_copied_if_the_model_loses_it() -> None:
     assert sampling.asked == [["The dog sleeps."]], "a sample is drawn once"
 
 
+def test_a_placeholder_is_a_word_where_the_model_finds_that_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = WordByWord()
+    assert model("A man {0} runs.") == ["Ein Mann {0} rennt."]
+    assert model.asked == [["A man runs."], ["A man Michael runs.", "A man 6 runs."]]
+    monkeypatch.setattr(
+        model, "token_scores", lambda texts, _: [np.array([0.0 if "6" in text else -1.0]) for text in texts]
+    )
+    assert model("A man {0} runs.", "The dog sleeps.") == ["Ein Mann {0} rennt.", "Der Hund schläft."]
+    assert model.find(["A man {0} runs."])[0][0].read == "A man 6 runs."
+
+
+def test_a_placeholder_before_a_small_letter_is_a_word() -> None:
+    model = WordByWord()
+    assert model("{0} runs.", "%d sleeps") == ["{0} rennt.", "%d schläft"]
+    assert model("{0}: A man runs.", "{0}") == ["{0}: Ein Mann rennt.", "{0}"]
+
+
+def test_a_message_is_translated_branch_by_branch() -> None:
+    model = WordByWord()
+    text = "The {n, plural, one {dog sleeps} other {# dog}}. "
+    (translation,), (plain,) = model.find([text, "A man runs."], names=["line 1", "line 2"])
+    assert translation.text == "{n, plural, one {Der Hund schläft.} other {Der # Hund.}}"
+    assert (translation.finished, plain.text) == (True, "Ein Mann rennt.")
+    assert model("{n, plural, one {the dog} other {a man}") == ["{n, plural, one {the dog} other {a man}"]
+    assert model("Room #5 {n, plural, other {a man}}") == ["Room #5 {n, plural, other {a man}}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "translation"),
+    [
+        ("- The dog sleeps.", "- Der Hund schläft."), ("(A man runs)", "(Ein Mann rennt)"), ("12:45", "12:45"),
+        ("1. The dog sleeps. 2. A man runs.", "1. Der Hund schläft. 2. Ein Mann rennt."),
+        ("a) THE DOG SLEEPS.", "a) DER HUND SCHLÄFT."), ("The dog [sleeps](a.html).", "Der Hund [schläft](a.html)."),
+        ("The **dog** sleeps.", "Der **Hund** schläft."), ("x" * 3_000, "x" * 3_000),
+        ("The dog `a b` sleeps", "Der Hund `a b` schläft"),
+        ("The dog sleeps.A man runs.", "Der Hund schläft. Ein Mann rennt."),
+    ],
+)  # fmt: skip
+def test_marks_arrive_unchanged(line: str, translation: str) -> None:
+    assert WordByWord()(line) == [translation]
+
+
 def test_a_word_whose_translations_do_not_end_is_copied() -> None:
     model = WordByWord()
     endless = Translation("ein ein ein", [], False, [5] * 9)
@@ -149,10 +198,10 @@ def test_usual_repeats_and_repeats_in_lists_and_samples_stay(options: SearchOpti
     model = WordByWord(may_repeat=may_repeat)
     repeating = Translation("der der der", [], True, [5, 5, 5, EOS])
     model.translate_words = lambda *_: repeating  # type: ignore[method-assign]
-    [translations] = model.find(["The dog sleeps."], TextOptions(options))
+    [translations] = model.find(["The dog sleeps"], TextOptions(options))
     assert translations == [repeating] * len(translations)
     is_searched_again = options == SearchOptions() and not may_repeat
-    assert model.again == [["The dog sleeps."]] * (2 if is_searched_again else 0)
+    assert model.again == [["The dog sleeps"]] * (2 if is_searched_again else 0)
 
 
 def test_a_translation_without_an_end_is_searched_again_even_if_repeats_are_usual() -> None:

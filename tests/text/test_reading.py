@@ -10,6 +10,7 @@ from nmt.config.data import DataConfig
 from nmt.text.reading import Reader, Reading, Text
 from nmt.tokenizers.registry import fit_tokenizer
 from nmt.tokenizers.scripts import split_words
+from nmt.tokenizers.sentences import segment
 
 SUBJECTS = ["A man", "Two women", "The dog", "Four girls", "A boy on a bike", "Bob and Alice", "A clerk, who is old,"]
 ACTIONS = [
@@ -33,7 +34,7 @@ def read_one(line: str, reader: Reader = READER) -> Reading:
 @pytest.mark.parametrize("sentence", dict.fromkeys(SENTENCES))
 def test_a_sentence_like_the_training_data_is_not_changed(sentence: str) -> None:
     for reader in (READER, Reader(CHARACTERS, "en")):
-        assert read_one(sentence, reader)._replace(kept=(), bare=Text("")) == Reading(Text(sentence))
+        assert read_one(sentence, reader)._replace(kept=(), bare=Text(""), parts=None) == Reading(Text(sentence))
         assert read_one(sentence.rstrip("."), reader).text == Text(sentence.rstrip("."))
         assert read_one(sentence.lower(), reader).text == Text(sentence.lower())
 
@@ -93,7 +94,8 @@ def test_text_that_the_model_cannot_express_is_cut_out() -> None:
     assert [cut.is_closed for cut in reading.cuts] == [False, False, True]
     for wordless in ("😀", "...", "— ?!", "Привет, мир!"):
         assert read_one(wordless).text.text == ""
-        assert "".join(cut.piece for cut in read_one(wordless).text.cuts) == wordless
+        reading = read_one(wordless)
+        assert reading.before + "".join(cut.piece for cut in reading.text.cuts) == wordless
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,81 @@ def test_addresses_and_long_numbers_must_be_kept(piece: str) -> None:
         assert [cut.piece.strip() for cut in reading.bare.cuts] == [piece]
         assert " ".join(reading.bare.text.split()) == reading.bare.text
         assert not reading.bare.text.endswith(" .")
+
+
+@pytest.mark.parametrize(
+    "piece", ["/usr/lib/a.so", r"C:\\Users\\x", "a/b/c.txt", "config.yaml", "snake_case", "getName()",
+    "camelCase", "--option=5",
+              ".button", "7f3a9c1e", "0.85.x", "v1.2.3", "42", "10:30", "3/4"],
+)  # fmt: skip
+def test_paths_identifiers_and_numbers_must_be_kept(piece: str) -> None:
+    assert read_one(f"A man sleeps {piece} on a couch.").kept == (piece,)
+    assert read_one(f"A man sleeps {piece}.").kept == (piece,)
+
+
+def test_words_numbers_in_words_and_abbreviations_need_not() -> None:
+    for line in ("The 20th man and/or he/she, e.g. a 20-year-old.", "StudentInnen in the U.S.A. -- a well--known TV."):
+        assert read_one(line).kept == ()
+
+
+@pytest.mark.parametrize("line", ["1", "12:45", "+49 30 1234567", "3/4", "v 1.2"[2:], "{0}: 5", "١٢:٤٥", "१२", "１２"])
+def test_a_line_without_letters_is_copied(line: str) -> None:
+    reading = read_one(line)
+    assert reading.text.text == "" and reading.before + "".join(cut.piece for cut in reading.text.cuts) == line
+
+
+def test_a_model_of_digits_reads_digits() -> None:
+    digits = Reader(fit_tokenizer(["1 2 3", "4 5 6 7"] * 9, DataConfig(tokenizer="word", normalization="none")), "en")
+    assert read_one("3 1 2", digits).text.text == "3 1 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "after"),
+    [
+        ("- X", "- ", ""), ("* X", "* ", ""), ("• X", "• ", ""), ("# X", "# ", ""), ("### X", "### ", ""),
+        ("> > X", "> > ", ""),
+        ("→ X", "→ ", ""), ("1. X", "1. ", ""), ("12) X", "12) ", ""), ("a) X", "a) ", ""), ("(b) X", "(b) ", ""),
+        ("-X", "-", ""), ("– X", "– ", ""), ("- [ ] X", "- [ ] ", ""), ("(X)", "(", ")"), ("[X]", "[", "]"),
+        ("1、X", "1、", ""),
+        ('- "X"', '- "', '"'), ("（X）", "（", "）"), ("「X」", "「", "」"), ("« X »", "« ", " »"), ("--X", "", ""),
+        ("-5 X", "", ""),
+    ],
+)  # fmt: skip
+def test_marks_and_brackets_around_a_sentence_are_kept(line: str, before: str, after: str) -> None:
+    reading = read_one(line.replace("X", "A man sleeps on a couch."))
+    assert (reading.before, reading.after) == (before, after)
+    assert reading.text.text == ("A man sleeps on a couch." if before else line.replace("X", reading.text.text[-24:]))
+
+
+def test_words_of_hundreds_of_letters_are_cut_out() -> None:
+    for word in ("x" * 3_000, "ж" * 200, "." * 500, "كلب" * 100, "क" * 200):
+        assert read_one(word).text.text == ""
+        assert read_one(f"A man {word} sleeps on a couch.").text.text == "A man sleeps on a couch."
+    assert read_one("我" * 200, Reader(SUBWORDS, "zh")).text.cuts != ()
+
+
+def test_long_lines_are_cut_as_texts_of_the_service() -> None:
+    line = "A man sleeps on a couch, and " * 30 + "the dog runs."
+    reader = Reader(SUBWORDS, "en", most_tokens=60)
+    readings = reader.read(line)
+    texts = [reading.text.text for reading in readings]
+    assert len(texts) > 2 and max(len(SUBWORDS.encode(text)) for text in texts) <= 60
+    parts = segment(line, "en", lambda text: len(SUBWORDS.encode(text)), 60)
+    assert texts == [part.text for part in parts]
+    assert len(Reader(SUBWORDS, "en", split=False, most_tokens=60).read(line)) == len(texts)
+    assert len(reader.read(line, cut=False)) == len(reader.read(line, split=False)) == 1
+
+
+def test_stand_ins_take_the_places_of_words() -> None:
+    for line, expected in {
+        "{0} sleeps on {1}.": "Michael sleeps on Boston.", "Michael sees {0}.": "Michael sees Boston.",
+        "A man sleeps 😀.": None, "A <%= b %> sleeps": "A Michael sleeps", "{% if a %}A man sleeps.": None,
+        "{0}th man": None,
+    }.items():  # fmt: skip
+        parts = read_one(line).parts
+        assert parts is not None
+        text = READER.with_stand_ins(parts, ["Michael", "Boston"], has_lost=True)
+        assert (text and text.text) == expected
 
 
 TEXTS = st.text(st.one_of(

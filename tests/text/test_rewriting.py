@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from nmt.text.inline import Cut
 from nmt.text.reading import Reading, Text
-from nmt.text.rewriting import Alignment, babbles, keeps_pieces, needs_alignment, postprocess
+from nmt.text.rewriting import Alignment, babbles, keeps_pieces, needs_alignment, postprocess, writes_as_words
+from nmt.text.stand_ins import keeps_stand_ins
 from nmt.tokenizers.base import EOS
 
 WORDS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=6)
@@ -84,6 +85,51 @@ def test_a_translation_keeps_pieces_whole_and_numbers_with_other_separators() ->
     assert keeps_pieces("Es sind 1.234.567,5 Euro", ["1,234,567.5"])
     assert not keeps_pieces("Es sind 1.234.567 Euro", ["1,234,568"])
     assert keeps_pieces("anything", [])
+
+
+def test_numbers_must_come_as_often_as_in_the_source_and_whole() -> None:
+    assert keeps_pieces("Es ist 10.30 Uhr, 7,5 Meilen, 10 000 Hunde", ["10:30", "7.5", "10,000"])
+    assert (
+        keeps_pieces("१९८७ में", ["1987"])
+        and keeps_pieces("في ١٩٨٧", ["1987"])
+        and keeps_pieces("2.200.112", ["2,200,112"])
+    )
+    for wrong in ("935-8 Männer", "935.8", "19358", "9358 und 9358", "keine"):
+        assert not keeps_pieces(wrong, ["9358"])
+    assert not keeps_pieces("5, um ihre 5", ["5"])
+
+
+def test_digits_may_be_written_as_words() -> None:
+    assert writes_as_words("Drei Hunde rennen.", "Vier Hunde rennen.", ["3"])
+    assert writes_as_words("三只狗", "四只狗", ["3"])
+    assert not writes_as_words("Hunde rennen.", "Hunde rennen.", ["3"])
+    assert not writes_as_words("Ein Hund rennt.", "Vier Hunde rennen.", ["3"])
+    assert not writes_as_words("3 3 Hunde.", "4 3 Hunde.", ["3"])
+
+
+@pytest.mark.parametrize(
+    ("translation", "is_kept"),
+    [
+        ("Michael rennt.", True), ("Michaels Hund", False), ("Hund von Michael und Michael", False),
+        ("kein Name", False),
+        ("我是Michael。", True), ("(Michael)", True), ("El-Michael", True),
+    ],
+)  # fmt: skip
+def test_a_stand_in_comes_once_as_a_word(translation: str, is_kept: bool) -> None:
+    assert keeps_stand_ins(translation, Text("Michael runs", stand_ins=(("Michael", "{0}"),))) == is_kept
+
+
+def test_numbers_as_stand_ins_are_no_parts_of_others() -> None:
+    text = Text("6 dogs", stand_ins=(("6", "%d"),))
+    for translation, is_kept in {
+        "6 Hunde": True,
+        "16 Hunde": False,
+        "6. Hund": False,
+        "6只狗": True,
+        "Es sind 6.": True,
+    }.items():
+        assert keeps_stand_ins(translation, text) == is_kept
+    assert postprocess(Reading(text), text, "6 Hunde", None) == "%d Hunde"
 
 
 def test_a_translation_babbles_without_an_end_or_with_repeats_that_its_source_lacks() -> None:
