@@ -16,7 +16,7 @@ from nmt.documents.office.word import WordDocument
 from nmt.documents.plain_text import PlainText
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import DataError
-from nmt.tokenizers.sentences import LINE_BREAK
+from nmt.tokenizers.sentences import split_lines
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
@@ -103,7 +103,7 @@ def translate_texts(
         translate: function that translates lines.
         progress: called with the number of translated lines and the number of all lines.
     """
-    split_texts = [LINE_BREAK.split(text) for text in texts]
+    split_texts = [split_lines(text) for text in texts]
     lines = [*dict.fromkeys(line.strip() for parts in split_texts for line in parts if any(map(str.isalnum, line)))]
     translations: dict[str, str] = {}
     for start in range(0, len(lines), PART):

@@ -1,7 +1,6 @@
 """Placeholders of programs in texts, such as %s and {name}: a table of their syntaxes, and the search for them."""
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -23,17 +22,6 @@ _IS_PERCENTAGE = r"(?<!\d(?=%(?!ll?[du]\b)[^\W\d_]{2}))(?<!\d\s(?=%(?!ll?[du]\b)
 _NAME = r"[a-zA-Z_]\w*+"
 
 SYNTAXES: dict[str, Syntax] = {
-    # Names of the flags of PO files: texts that are known to have this format.
-    "c-format": Syntax(rf"%(?:%|(?:\d++\$)?(?:#@\w++@|[-+ #0'I]*+{_C}))", "printf(3), gettext manual 15.3.1"),
-    "python-format": Syntax(rf"%(?:\([^()]*+\))?[-+ #0]*+(?:%|{_PYTHON})", "printf-style formatting of Python"),
-    "python-brace-format": Syntax(r"\{\{|\}\}|\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?\}", "format string syntax of Python"),
-    "ruby-format": Syntax(
-        rf"%(?:%|\{{\w++\}}|[-+ #0]*+(?:<\w++>|\d++\$)?[-+ #0]*+{_WIDTH}(?:\.{_WIDTH})?[diuoxXbBeEfgGaAcps])",
-        "Kernel#format of Ruby",
-    ),
-    "qt-format": Syntax(r"%(?:L?\d{1,2}|L?n)", "QString::arg, QObject::tr"),
-    "kde-format": Syntax(r"%\d++", "KLocalizedString"),
-    # Texts of unknown format.
     "erb": Syntax(r"<%(?:[^%<]|%(?!>)|<(?!%))*+%>", "ERB of Ruby, EJS, ASP"),
     "php": Syntax(r"<\?(?:[^?<]|\?(?!>)|<(?!\?))*+\?>", "tags of PHP"),
     "jinja": Syntax(
@@ -56,28 +44,41 @@ SYNTAXES: dict[str, Syntax] = {
         "printf(3), Formatter of Android, NSString of Apple",
     ),
     "numbered": Syntax(r"(?<![\d%])%L?\d{1,2}(?!\d)", "QString::arg, KLocalizedString"),
-    "colon": Syntax(r"(?<!\S):[a-zA-Z_]\w*+:?", "Laravel, emoji codes"),
+    "colon": Syntax(r"(?<!\S):[a-zA-Z_]\w++:?", "Laravel, emoji codes"),
     "weblate": Syntax(r"\[X\d++X\]", "machine translation of Weblate"),
 }
-"""Syntaxes by name, in the order in which they are tried."""
-FLAGS = frozenset(name for name in SYNTAXES if name.endswith("-format"))
-"""Syntaxes of PO flags, exact. They are not tried in texts of unknown format."""
-PLACEHOLDER = "|".join(syntax.pattern for name, syntax in SYNTAXES.items() if name not in FLAGS)
+"""Syntaxes in texts of unknown format, by name, in the order in which they are tried."""
+PLACEHOLDER = "|".join(syntax.pattern for syntax in SYNTAXES.values())
 """Regular expression of the placeholders in texts of unknown format."""
 _PLACEHOLDER = re.compile(PLACEHOLDER)
-_OF_FLAG = {name: re.compile(SYNTAXES[name].pattern) for name in FLAGS}
+
+_PERCENT = Syntax(
+    r"%(?:\{[^{}]*\}|(?:\(\w+\)|<\w+>|\d+\$)?[-+ #0'I]*+(?:\*(?:\d+\$)?|\d++)?(?:\.(?:\*(?:\d+\$)?|\d*+))?"
+    r"(?:(?:hh|ll|[hlLqjztZ])?[a-zA-Z@%]|<\w+>)|)",
+    "printf(3) and its relatives",
+)
+_BRACES = Syntax(r"\{\{|\}\}|\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}|[{}]", "str.format of Python, std::format of C++")
+_JAVA = Syntax(r"\{[^{}]*+\}|[{}]|''?", "java.text.MessageFormat")
+_NUMBERS = Syntax(r"%L?(?:\d{1,2}|n)", "QString::arg, KLocalizedString")
+_BOOST = Syntax(r"%(?:\d++%|%|)", "boost::format")
+_SHELL = Syntax(r"\$(?:\w+|\{\w+\})", "envsubst")
+_FORMATS = {
+    "c objc gcc-internal gfc-internal python java-printf javascript elisp librep tcl perl php ruby lua awk": _PERCENT,
+    "object-pascal": _PERCENT,
+    "python-brace csharp perl-brace c++ rust": _BRACES,
+    "java": _JAVA,
+    "qt qt-plural kde kde-kuit ycp smalltalk": _NUMBERS,
+    "boost": _BOOST,
+    "sh": _SHELL,
+}
+OF_FLAG = {f"{name}-format": re.compile(syntax.pattern) for names, syntax in _FORMATS.items() for name in names.split()}
+"""Placeholders of texts whose format the flag of a PO entry names, such as "c-format" (manual of gettext)."""
 
 
-def placeholders_of(text: str, syntaxes: Iterable[str] = ()) -> list[str]:
-    """Return the placeholders of a text.
+def placeholders_of(text: str) -> list[str]:
+    """Return the placeholders of a text of unknown format, in order.
 
-    Args:
-        text: text with placeholders.
-        syntaxes: the only syntaxes, which are flags of a PO entry, in ``FLAGS``; without them, all syntaxes that may
-            occur in a text of unknown format are tried.
-
-    >>> placeholders_of("{0} of %(count)s"), placeholders_of("100%ige {0}"), placeholders_of("50% done", ["c-format"])
-    (['{0}', '%(count)s'], ['{0}'], ['% d'])
+    >>> placeholders_of("{0} of %(count)s"), placeholders_of("100%ige {0}")
+    (['{0}', '%(count)s'], ['{0}'])
     """
-    patterns = [_OF_FLAG[name] for name in syntaxes] or [_PLACEHOLDER]
-    return [placeholder for pattern in patterns for placeholder in pattern.findall(text)]
+    return _PLACEHOLDER.findall(text)

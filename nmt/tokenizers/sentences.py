@@ -83,7 +83,7 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
             anywhere.
     """
     segments: list[Segment] = []
-    for line in LINE_BREAK.split(text):
+    for line in split_lines(text):
         for piece in _pieces(line, language) if line else []:
             core = piece.strip()
             start = piece.find(core) if core else len(piece)
@@ -97,6 +97,14 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
                 segments.extend([Segment(core, "", count(core))] if is_whole else _shorten(core, count, most_tokens))
                 _append_space(segments, after)
     return segments
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text, and the line breaks between them.
+
+    A message of ICU is left whole, since there may be line breaks between its branches.
+    """
+    return [text] if has_choices(text) else LINE_BREAK.split(text)
 
 
 def _append_space(segments: list[Segment], space: str) -> None:

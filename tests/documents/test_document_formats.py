@@ -103,6 +103,12 @@ def translate_to_upper(name: str, content: bytes) -> bytes:
     return document.render(texts)
 
 
+def test_a_message_with_branches_is_translated_as_a_whole() -> None:
+    message = "{n, plural,\n one {# dog}\n other {# dogs}\n}"
+    texts = translate_texts([message, "a dog\na cat"], lambda lines: [line.upper() for line in lines], lambda *_: None)
+    assert texts == [message.upper(), "A DOG\nA CAT"]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("name", "text"), [("a.srt", SRT), ("a.vtt", VTT), ("a.po", PO), ("a.html", HTML.decode("cp1252"))]

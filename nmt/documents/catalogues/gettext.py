@@ -11,6 +11,7 @@ from nmt.documents.catalogues.plural_forms import PluralForms, plural_forms, rul
 from nmt.documents.charsets import catalogue_codec, decode_exactly
 from nmt.errors import DataError
 from nmt.storage.text import decode_utf8
+from nmt.tokenizers.placeholders import OF_FLAG
 
 # Comments, strings and keywords, anywhere in a line, as gettext reads a catalogue.
 _TOKEN = re.compile(r'#[^\r\n]*+|"(?:[^"\\\r\n]++|\\[^\r\n])*+"?|[a-z_]++')
@@ -28,20 +29,6 @@ _CONTROLS = {
 _ESCAPES = str.maketrans({character: f"\\{sign}" for sign, character in _CONTROLS.items()})
 TEMPLATE = "CHARSET"
 """Placeholder for the charset in the header of a new catalogue."""
-
-_SYNTAXES = {
-    r"%(?:\{[^{}]*\}|(?:\(\w+\)|<\w+>|\d+\$)?[-+ #0'I]*+(?:\*(?:\d+\$)?|\d++)?(?:\.(?:\*(?:\d+\$)?|\d*+))?"
-    r"(?:(?:hh|ll|[hlLqjztZ])?[a-zA-Z@%]|<\w+>)|)":
-        "c objc gcc-internal gfc-internal python java-printf javascript elisp librep tcl perl php ruby lua awk "
-        "object-pascal",
-    r"\{\{|\}\}|\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}|[{}]": "python-brace csharp perl-brace c++ rust",
-    r"\{[^{}]*+\}|[{}]|''?": "java",
-    r"%L?(?:\d{1,2}|n)": "qt qt-plural kde kde-kuit ycp smalltalk",
-    r"%(?:\d++%|%|)": "boost",
-    r"\$(?:\w+|\{\w+\})": "sh",
-}  # fmt: skip
-"""Placeholders of the formats that a flag names, as in "#, c-format" (manual of gettext, section c-format Flag)."""
-_PLACEHOLDERS = {f"{name}-format": re.compile(syntax) for syntax, names in _SYNTAXES.items() for name in names.split()}
 _NONE = re.compile(r"(?!)")
 
 
@@ -111,7 +98,7 @@ class _Entry:
     def placeholder(self) -> re.Pattern[str] | None:
         """Placeholders of the format that a flag names; None without a flag."""
         flags = self.flag_names
-        pattern = next((_PLACEHOLDERS[name] for name in sorted(flags) if name in _PLACEHOLDERS), None)
+        pattern = next((OF_FLAG[name] for name in sorted(flags) if name in OF_FLAG), None)
         is_none = any(name.startswith("no-") and name.endswith("-format") for name in flags)
         return _NONE if pattern is None and is_none else pattern
 
