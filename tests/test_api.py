@@ -50,7 +50,7 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
             with_examples.add(test.name)
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
-    translations = ("translate", "translate_details", "translate_n_best", "score", "attention")
+    translations = ("translate", "translate_details", "translate_n_best", "glossary", "score", "attention")
     public = {
         "prepare",
         "load",

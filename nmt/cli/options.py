@@ -102,8 +102,6 @@ def check_decoding(
             raise NmtError(
                 f"--sample draws words instead of searching; received {conflicts[0]} too. Leave one of them out."
             )
-    if "--glossary" in searched and "--prefix" in searched:
-        raise NmtError("--glossary chooses prefixes itself; received --prefix too. Leave one of them out.")
     if of_sampling and not sample:
         setting = _setting(of_sampling[0])
         if sample is None:

@@ -163,24 +163,30 @@ class CTranslate2Engine:
         CTranslate2 leaves out the attention to bos and eos, which is 0 in the result.
         """
         bos = int(self.config.model.reads_bos)
-        attention = []
-        for ids, target in zip(sources, targets, strict=True):
-            words = [id_ for id_ in target if id_ != EOS]
-            weights = np.zeros([1, 1, len(target), bos + len(ids) + 1], np.float32)
-            if ids and words:
-                [result] = self._engine.translate_batch(
-                    [self._pieces(ids)],
-                    [self._target_pieces(words)],
-                    beam_size=1,
-                    max_decoding_length=len(words) + 1,
-                    min_decoding_length=0,
-                    max_input_length=0,
-                    return_attention=True,
-                    return_end_token=True,
-                )
-                rows = np.array(result.attention[0], np.float32)[: len(target)]
-                weights[0, 0, : len(rows), bos : bos + len(ids)] = rows
-            attention.append(weights)
+        attention = [
+            np.zeros([1, 1, len(target), bos + len(ids) + 1], np.float32)
+            for ids, target in zip(sources, targets, strict=True)
+        ]
+        rows = [target if ids else [] for ids, target in zip(sources, targets, strict=True)]
+        batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
+        running = [
+            self._engine.translate_batch(
+                [self._pieces(sources[index]) for index in batch],
+                [self._target_pieces(id_ for id_ in targets[index] if id_ != EOS) for index in batch],
+                beam_size=1,
+                max_decoding_length=max(len(targets[index]) for index in batch) + 1,
+                min_decoding_length=0,
+                max_input_length=0,
+                return_attention=True,
+                return_end_token=True,
+                asynchronous=True,
+            )
+            for batch in batches
+        ]
+        for batch, results in zip(batches, running, strict=True):
+            for index, pending in zip(batch, results, strict=True):
+                weights = np.array(pending.result().attention[0], np.float32)[: len(targets[index])]
+                attention[index][0, 0, : len(weights), bos : bos + len(sources[index])] = weights
         return attention
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:

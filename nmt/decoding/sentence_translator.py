@@ -161,37 +161,35 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self,
         texts: Sequence[str],
         options: SearchOptions = BEST,
-        prefix: str | Sequence[list[int]] = "",
+        prefix: str = "",
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         settings: DecodingConfig | None = None,
-        max_tokens: int = MOST_TOKENS,
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each sentence, all with different texts, best first.
 
         Args:
             texts: sentences, which the model reads as they stand.
             options: kind of search.
-            prefix: text that every translation begins with, or a list of ids for each sentence.
+            prefix: text that every translation begins with.
             names: name of each sentence in error messages.
             skip_too_long: return an empty translation for a sentence that is longer than the model reads, instead of
                 raising.
             settings: search settings for these sentences; None uses the settings of the translator.
-            max_tokens: most tokens of a translation after its prefix.
 
         Raises: the errors of ``nmt.text.translator.Translator.translate``.
         """
         engine = self._engine_for(settings)
         encoded = self.encode(texts, names, skip_too_long)
-        if isinstance(prefix, str) and (words := self.target.unknown(prefix)):
+        if words := self.target.unknown(prefix):
             raise DataError(
                 f"Prefix {prefix!r} contains the word {words[0]!r}, which the model never saw in training. The model "
                 "must be able to generate every word of a prefix. Leave that word out."
             )
-        prefixes = [self.target.encode(prefix)] * len(texts) if isinstance(prefix, str) else prefix
+        prefixes = [self.target.encode(prefix)] * len(texts)
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
         prefix_lengths = np.array([*map(len, prefixes)] or 0, np.int32)
-        limits = np.minimum(max_lengths(self.config, lengths, prefix_lengths), prefix_lengths + np.int32(max_tokens))
+        limits = max_lengths(self.config, lengths, prefix_lengths)
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
         # Request the whole beam, since some of its hypotheses may have the same text.

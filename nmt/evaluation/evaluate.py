@@ -352,8 +352,8 @@ def translate(
     started = time.perf_counter()
     sources = test_set.sources or []
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
-    glossary = system.glossary and read_glossary(system.glossary, translator.target, translator.languages)
-    options = TextOptions(glossary=glossary or None)
+    glossary = translator.glossary(system.glossary) if system.glossary else None
+    options = TextOptions(glossary=glossary)
     translations = _translate_all(translator, sources, names, partial(progress, system.name), batches, options)
     seconds = time.perf_counter() - started
     description = System(

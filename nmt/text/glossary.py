@@ -1,5 +1,6 @@
 """Glossaries: files of terms, and the terms that occur in a sentence. Loads no TensorFlow."""
 
+import functools
 import itertools
 import re
 import unicodedata
@@ -10,13 +11,15 @@ from typing import NamedTuple
 from nmt.data.sources.text_file import find_text_file, read_lines
 from nmt.errors import DataError, counted
 from nmt.tokenizers.base import Tokenizer
-from nmt.tokenizers.letter_case import upper
+from nmt.tokenizers.letter_case import lower, upper
 from nmt.tokenizers.scripts import split_words
 
 ZERO_WIDTH_JOINERS = "\u200c\u200d"
 """Invisible characters within words of Persian and of Indic scripts."""
 MOST_CHARACTERS = 200
 """Most characters of a term or of a form. A search for a longer form would take minutes."""
+MOST_WORDS = 2**16
+"""Most words whose form without case is remembered."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 Words = tuple[str, ...]
@@ -30,11 +33,29 @@ class Term(NamedTuple):
     """Words and marks of the term."""
     forms: dict[str, str]
     """Forms as the model writes them, and their words and marks without case, with a space around each of them."""
+    has_capitals: bool = False
+    """Whether the term was given with a capital. Its forms then keep their case."""
+
+    @property
+    def first_form(self) -> str:
+        """The form that is written where a translation has none of the forms."""
+        return next(iter(self.forms))
 
     @property
     def phrases(self) -> list[Words]:
         """Words and marks of each form."""
         return [tuple(form.split()) for form in self.forms.values()]
+
+
+class Entry(NamedTuple):
+    """A term as its author writes it."""
+
+    name: str
+    """Name of the entry in messages, such as "terms.tsv, line 7"."""
+    source: str
+    """The term."""
+    forms: Sequence[str]
+    """Its translation, and other forms of it."""
 
 
 class TermMatch(NamedTuple):
@@ -82,9 +103,14 @@ class Glossary:
 
     def __init__(self, terms: Sequence[Term], languages: tuple[str, str] = ("source", "target")) -> None:
         """Create a glossary of terms with different sources, for the codes of a source and a target language."""
-        self._source, self._target = languages
+        self.languages = self._source, self._target = languages
         self._terms = {term.source: term for term in terms}
         self._sources = _PhraseIndex(self._terms)
+
+    @property
+    def terms(self) -> list[Term]:
+        """All terms."""
+        return [*self._terms.values()]
 
     def terms_of(self, text: str) -> list[TermMatch]:
         """Return the terms in a source text, in order and without overlaps.
@@ -137,6 +163,7 @@ def _tokens(text: str, language: str) -> list[tuple[str, int]]:
     return [(token, index) for index, word in enumerate(words) for token in _parts(_without_case(word, language))]
 
 
+@functools.lru_cache(MOST_WORDS)
 def _without_case(word: str, language: str) -> str:
     """Return a word in a form that is equal for all cases: straße and STRASSE."""
     return upper(unicodedata.normalize("NFKC", word), language).casefold()
@@ -173,35 +200,48 @@ def read_glossary(
         NotFoundError: if the file does not exist.
         DataError: if the file is not UTF-8, or a line breaks a rule. The message names file and line.
     """
-    terms, lines = list[Term](), dict[Words, int]()
-    for number, line in enumerate(read_lines(find_text_file(file, [])), 1):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split("\t")]
-        too_long = next((cell for cell in cells if len(cell) > MOST_CHARACTERS), None)
+    lines = [line.split("\t") for line in read_lines(find_text_file(file, []))]
+    entries = [
+        Entry(f"{file}, line {number}", source, forms)
+        for number, (source, *forms) in enumerate(lines, 1) if source.strip() or any(map(str.strip, forms))
+    ]  # fmt: skip
+    return glossary_of(entries, target, languages)
+
+
+def glossary_of(
+    entries: Iterable[Entry], target: Tokenizer, languages: tuple[str, str] = ("source", "target")
+) -> Glossary:  # fmt: skip
+    """Return a glossary of entries with the forms of their translations, for a target tokenizer and two languages.
+
+    Raises:
+        DataError: if an entry breaks a rule. The message has the name of the entry.
+    """
+    terms, names = list[Term](), dict[Words, str]()
+    for entry in entries:
+        source, forms = entry.source.strip(), [form.strip() for form in entry.forms if form.strip()]
+        too_long = next((text for text in [source, *forms] if len(text) > MOST_CHARACTERS), None)
         if too_long is not None:
             raise DataError(
-                f"{file}, line {number} has a term or a form of {counted(len(too_long), 'character')}: "
-                f"{too_long[:30]!r}... A term or a form has at most {MOST_CHARACTERS}. Shorten it, or leave the line "
-                "out."
+                f"{entry.name} has a term or a form of {counted(len(too_long), 'character')}: {too_long[:30]!r}... A "
+                f"term or a form has at most {MOST_CHARACTERS}. Shorten it, or leave it out."
             )
-        source, forms = cells[0], [form for form in cells[1:] if form]
         key = tuple(token for token, _ in _tokens(source, languages[0]))
         decoded = [target.decode(target.encode(form)) for form in forms]
         unknown = next((word for form in forms for word in target.unknown(form)), None)
-        problem = ""
         phrases = [" ".join(token for token, _ in _tokens(form, languages[1])) for form in decoded]
+        problem = ""
         if not key or not all(phrases or [""]):
             problem = (
                 "has no term with a translation. A line has a term, a TAB and a translation; other forms follow "
-                "after TABs"
+                "after TABs. For a term that stays as it is, write it twice: Acme TAB Acme"
             )
-        elif key in lines:
-            problem = f"repeats the term {source!r} of line {lines[key]}. Every term has one line with all of its forms"
+        elif key in names:
+            problem = f"repeats the term {source!r} of {names[key]}. Every term has one line with all of its forms"
         elif unknown is not None:
             problem = f"has the word {unknown!r}, which the model never saw in training and cannot generate"
         if problem:
-            raise DataError(f"{file}, line {number} {problem}. Correct the line, or leave it out.")
-        lines[key] = number
-        terms.append(Term(key, {form: f" {phrase} " for form, phrase in zip(decoded, phrases, strict=True)}))
+            raise DataError(f"{entry.name} {problem}. Correct it, or leave it out.")
+        names[key] = entry.name
+        by_form = {form: f" {phrase} " for form, phrase in zip(decoded, phrases, strict=True)}
+        terms.append(Term(key, by_form, has_capitals=source != lower(source, languages[0])))
     return Glossary(terms, languages)

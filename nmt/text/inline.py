@@ -157,9 +157,7 @@ def weave(words: Sequence[Word], cuts: Sequence[Cut], weights: np.ndarray, after
     word_count = len(words)
     root = _tree(cuts, after, weights.shape[1], word_count)
     root.words, root.high = (0, word_count), max(0, 4 * word_count - 1)
-    # A word such as "the" attends to its noun too, but other words attend to the noun more.
-    shares = (weights * weights / np.maximum(weights.sum(axis=0), 1e-9)) ** 2
-    _assign_slots(root, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9))
+    _assign_slots(root, shares_of(weights))
     words = words or [Word("", "")]
     insertions = [list[str]() for _ in range(4 * len(words))]
     for slot, piece in _pieces(root, words):
@@ -167,12 +165,19 @@ def weave(words: Sequence[Word], cuts: Sequence[Cut], weights: np.ndarray, after
     text = ""
     for number, word in enumerate(words):
         slots = insertions[4 * number : 4 * number + 4]
-        parts = [*_edges(word.text), ""]
+        parts = [*edges_of(word.text), ""]
         text += "".join("".join([*pieces, part]) for pieces, part in zip(slots, parts, strict=True)) + word.space
     return text.replace(f"{_GLUE} ", "").replace(_GLUE, "").strip()
 
 
-def _edges(word: str) -> tuple[str, str, str]:
+def shares_of(weights: np.ndarray) -> np.ndarray:
+    """Return the shares of the source words in each translation word, from its attention to them: float [J, I]."""
+    # A word such as "the" attends to its noun too, but other words attend to the noun more.
+    shares = (weights * weights / np.maximum(weights.sum(axis=0), 1e-9)) ** 2
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
+
+
+def edges_of(word: str) -> tuple[str, str, str]:
     """Return the punctuation before a word, the word, and the punctuation after it."""
     without_leading = word.lstrip(OPENING + QUOTES)
     core = without_leading.rstrip(CLOSING + QUOTES)
@@ -216,7 +221,7 @@ def _assign_slots(element: _Element, shares: np.ndarray) -> None:
                 gains[element.words[0]] += _FIXED_GAIN
             if child.last is None:
                 gains[element.words[1] - 1] += _FIXED_GAIN
-            first, end = child.words = _best_range(gains)
+            first, end = child.words = best_range(gains)
             child.low = max(element.low, 4 * first + (child.first is not None and child.first.is_closed))
             child.high = min(element.high, 4 * end - 1 - (child.last is not None and child.last.is_closed))
             is_free[first:end] = False
@@ -231,7 +236,7 @@ def _assign_slots(element: _Element, shares: np.ndarray) -> None:
     element.children.sort(key=lambda child: (child.low, child.high))
 
 
-def _best_range(gains: np.ndarray) -> tuple[int, int]:
+def best_range(gains: np.ndarray) -> tuple[int, int]:
     """Return the start and the end of the range with the largest sum."""
     best, best_range, total, start = -np.inf, (0, 0), 0.0, 0
     for index, gain in enumerate(gains.tolist()):

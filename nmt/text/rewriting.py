@@ -272,7 +272,7 @@ def postprocess(
             ends[count] = max(alignment.targets_of(count - 1)) + 1 if count else 0
         after = [ends[cut.words] for cut in text.cuts]
     else:
-        weights = _proportional_weights(len(words), len(source_texts))
+        weights = proportional_weights(len(words), len(source_texts))
         after = [round(cut.words * len(words) / max(1, len(source_texts))) for cut in text.cuts]
     if text.is_upper:
         texts = [upper(word, language) for word in texts]
@@ -287,7 +287,7 @@ def _with_pieces(translation: str, text: Text) -> str:
     return translation
 
 
-def _proportional_weights(target_words: int, source_words: int) -> np.ndarray:
+def proportional_weights(target_words: int, source_words: int) -> np.ndarray:
     """Return weights for a model without attention, where words of equal relative position overlap: float [J, I]."""
     target_width, source_width = 1 / max(1, target_words), 1 / max(1, source_words)
     rows = np.arange(target_words)[:, np.newaxis] / max(1, target_words)

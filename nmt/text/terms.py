@@ -1,37 +1,50 @@
-"""Search for translations that keep the terms of a glossary.
+"""Terms of a glossary in translations: a missing term replaces the words of the translation that attend to it.
 
-If a translation lacks a term, the search starts again with a forced prefix: the words before the place that attends to
-the term, and then a form of the term. Loads no TensorFlow.
+The model does not search again. Loads no TensorFlow.
+
+Shapes: J words of a translation, I words of the model input.
 """
 
-import itertools
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from nmt.config.schema import DecodingConfig
+import numpy as np
+
 from nmt.decoding.sentence_translator import SentenceTranslator
-from nmt.decoding.translation import BEST, Translation
-from nmt.text.glossary import Glossary, Term, TermMatch
-from nmt.text.inline import CLOSING
-from nmt.text.rewriting import Alignment, align, babbles
-from nmt.tokenizers.base import EOS
-from nmt.tokenizers.letter_case import capitalize, has_case
+from nmt.decoding.translation import Translation
+from nmt.text.glossary import Glossary, TermMatch
+from nmt.text.inline import edges_of, shares_of
+from nmt.text.rewriting import align, proportional_weights
+from nmt.tokenizers.base import EOS, UNK, UNKNOWN, Tokenizer
+from nmt.tokenizers.letter_case import capitalize, upper
 from nmt.tokenizers.scripts import Word, join_words, space_between, split_words
 
-VARIANTS, BEFORE, TOKENS = 8, 2, 6
-"""Beam, words and tokens of the search for other words right before a term, such as an article of its gender."""
-MOST_PREFIXES = 3
-"""Most forced prefixes for a place in a translation. The likeliest are searched further."""
-MOST_ROUNDS = 8
-"""Most searches for a sentence. Each adds at least one term."""
+MOSTLY, HARDLY = 0.5, 0.1
+"""Least share of the source words of a term in a word that translates the term, and in a word that may."""
+LETTER = 0.01
+"""Share that a letter of a word is worth."""
 
 
-def variant_settings(decoding: DecodingConfig) -> DecodingConfig:
-    """Return the settings of the search for other words before a term."""
-    beam = max(VARIANTS, decoding.beam_size)
-    return decoding.model_copy(update={"beam_size": beam, "length_penalty": 0.0, "coverage_penalty": 0.0})
+class _Place(NamedTuple):
+    """A translation that lacks terms."""
+
+    sentence: int
+    """Index of the sentence."""
+    rank: int
+    """Index of the translation among those of the sentence."""
+
+
+@dataclass
+class _Replacement:
+    """Words of a translation, and the terms that replace them."""
+
+    begin: int
+    """Index of the first word."""
+    end: int
+    """Index after the last word."""
+    forms: list[str] = field(default_factory=list)
+    """Translations of the terms, in the order of the source."""
 
 
 def keep_terms(
@@ -39,221 +52,168 @@ def keep_terms(
     glossary: Glossary,
     texts: Sequence[str],
     candidates: Sequence[list[Translation]],
-    settings: DecodingConfig | None = None,
+    alpha: float = 0.0,
+    prefix: str = "",
 ) -> list[list[Translation]]:
-    """Return translations of sentences with the terms of a glossary, best first. A changed translation is scored anew.
+    """Return translations of sentences with the terms of a glossary, best first.
+
+    A changed translation has the ids of its new words. If translations have scores, its score is the model's score of
+    these ids.
 
     Args:
-        translator: searches for, aligns and scores translations.
+        translator: aligns and scores translations.
         glossary: terms that the translations keep.
         texts: sentences as the model reads them.
         candidates: translations of each sentence.
-        settings: settings of the search that returned the candidates; None if they are the translator's own.
+        alpha: length penalty of the search that returned the candidates, for their scores.
+        prefix: text that every translation begins with, which does not change.
     """
-    sentences = [text for text, translations in zip(texts, candidates, strict=True) for _ in translations]
-    flat = [translation for translations in candidates for translation in translations]
-    changed = iter(_TermSearch(translator, glossary, sentences, settings).run(flat))
-    result = []
-    for translations in candidates:
-        by_text = {translation.text: translation for translation in itertools.islice(changed, len(translations))}
-        result.append(sorted(by_text.values(), key=lambda translation: -(translation.score or 0.0)))
-    return result
+    results = [[*translations] for translations in candidates]
+    places = [
+        _Place(sentence, rank)
+        for sentence, translations in enumerate(candidates)
+        for rank, translation in enumerate(translations)
+        if translation.text.split() and glossary.missing(texts[sentence], translation.text)
+    ]
+    if not places:
+        return results
+    sources = [texts[place.sentence] for place in places]
+    previous = [candidates[place.sentence][place.rank] for place in places]
+    alignments = align(translator, sources, previous)
+    fixed = len(split_words(prefix))
+    changed = list[Translation]()
+    for index, (source, translation) in enumerate(zip(sources, previous, strict=True)):
+        weights = alignments[index].weights if alignments else None
+        text = with_terms(glossary, translator.target, source, translation.text, weights, fixed)
+        ids = _encode(translator.target, text)
+        if len(ids) < translator.longest:
+            text = translator.target.decode(ids)
+            changed.append(translation._replace(text=text, ids=[*ids, EOS] if translation.finished else ids))
+        else:
+            changed.append(translation)
+    if previous[0].score is not None:
+        changed = _scored(translator, sources, changed, alpha)
+    for place, translation in zip(places, changed, strict=True):
+        results[place.sentence][place.rank] = translation
+    for sentence in {place.sentence for place in places}:
+        by_text = {translation.text: translation for translation in results[sentence]}
+        results[sentence] = sorted(by_text.values(), key=lambda translation: -(translation.score or 0.0))
+    return results
 
 
-class _Spot(NamedTuple):
-    """A place in a translation for a missing term."""
-
-    sentence: int
-    """Index of the sentence."""
-    begin: int
-    """Index of the first word that the term replaces."""
-    end: int
-    """Index after the last replaced word; equal to ``begin`` if the term replaces none."""
-    term: Term
-    """The missing term."""
-
-
-class _Attempt(NamedTuple):
-    """A forced prefix of a translation, which ends with a form of a missing term."""
-
-    sentence: int
-    """Index of the sentence."""
-    spot: int
-    """Number of the spot of this round."""
-    prefix: str
-    """Words up to the form of the term, inclusive."""
-    whole: str
-    """The prefix and the previous words after the spot."""
-
-
-@dataclass(frozen=True)
-class _TermSearch:
-    """Search for translations of N sentences with the terms of a glossary."""
-
-    translator: SentenceTranslator
-    glossary: Glossary
-    texts: Sequence[str]
-    """N sentences as the model reads them."""
-    settings: DecodingConfig | None
-    """Settings of the searches after a prefix; None if they are the translator's own."""
-
-    def run(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Return the translations of the N sentences with as many terms as the search adds."""
-        decoding = self.translator.config.decoding
-        alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
-        kept, failures = list(translations), Counter[int]()
-        for _ in range(MOST_ROUNDS):
-            missing = self._missing(kept, failures)
-            failures.update(missing.keys())
-            # The first round of a term tries the place that attends to it; after a failure, all places are tried.
-            spots = self._spots(kept, missing, failures)
-            attempts = self._likeliest(self._attempts(kept, spots))
-            if not attempts:
-                break
-            indices = [attempt.sentence for attempt in attempts] * 2
-            texts = [self.texts[index] for index in indices]
-            proposals = self._continued(attempts) + self._replaced(attempts, kept)
-            scores = self.translator.token_scores(texts, [proposal.ids for proposal in proposals])
-            lacking, ranks = list[int](), list[tuple[int, bool, float]]()
-            for text, proposal, values in zip(texts, proposals, scores, strict=True):
-                count = len(self.glossary.missing(text, proposal.text))
-                is_babble = babbles(proposal.ids, text, may_repeat=self.translator.may_repeat)
-                lacking.append(count)
-                ranks.append((count, is_babble, -values.mean()))
-            for index, (best, *_) in _ranked(indices, ranks).items():
-                if lacking[best] < len(missing[index]):
-                    penalty = ((5 + len(scores[best])) / 6) ** alpha
-                    kept[index] = proposals[best]._replace(score=float(scores[best].sum()) / penalty)
-                    failures[index] = 0
-        return kept
-
-    def _missing(self, translations: list[Translation], failures: Mapping[int, int]) -> dict[int, list[TermMatch]]:
-        """Return the missing terms of each translation that lacks any; not after two failures in a row."""
-        missing = {}
-        for index, (text, translation) in enumerate(zip(self.texts, translations, strict=True)):
-            if not translation.text or failures[index] >= 2:
-                continue
-            terms = self.glossary.missing(text, translation.text)
-            if terms:
-                missing[index] = terms
-        return missing
-
-    def _spots(
-        self, translations: list[Translation], missing: dict[int, list[TermMatch]], failures: Mapping[int, int]
-    ) -> list[_Spot]:
-        """Return the places for missing terms. Alignments give them, except after a failure."""
-        if not missing:
-            return []
-        incomplete = [translations[index] for index in missing]
-        alignments = align(self.translator, [self.texts[index] for index in missing], incomplete)
-        spots = list[_Spot]()
-        for index, alignment in itertools.zip_longest(missing, alignments):
-            words = len(split_words(translations[index].text))
-            spots += _spots_for(index, missing[index], alignment if failures[index] == 1 else None, words)
-        return spots
-
-    def _attempts(self, translations: list[Translation], spots: list[_Spot]) -> list[_Attempt]:
-        """Return the forced prefixes for all spots, with the previous words before a term and with other words."""
-        if not spots:
-            return []
-        target, settings = self.translator.target, variant_settings(self.translator.config.decoding)
-        split = {spot.sentence: split_words(translations[spot.sentence].text) for spot in spots}
-        texts = [self.texts[spot.sentence] for spot in spots]
-        prefixes = [target.encode(join_words(split[spot.sentence][: max(0, spot.begin - BEFORE)])) for spot in spots]
-        options = BEST._replace(n_best=settings.beam_size)
-        variants = self.translator.search(texts, options, prefixes, settings=settings, max_tokens=TOKENS)
-        attempts = []
-        for number, (spot, candidates) in enumerate(zip(spots, variants, strict=True)):
-            beginnings = [split_words(candidate.text) for candidate in candidates]
-            for prefix, whole in _prefixes(split[spot.sentence], spot, beginnings, self.translator.languages[1]):
-                tokens = max(len(target.encode(prefix)), len(target.encode(whole)))
-                if tokens < self.translator.longest:
-                    attempts.append(_Attempt(spot.sentence, number, prefix, whole))
-        return attempts
-
-    def _likeliest(self, attempts: list[_Attempt]) -> list[_Attempt]:
-        """Return the ``MOST_PREFIXES`` attempts of each spot with the most probable prefixes."""
-        if not attempts:
-            return []
-        texts = [self.texts[attempt.sentence] for attempt in attempts]
-        prefixes = [self.translator.target.encode(attempt.prefix) for attempt in attempts]
-        scores = self.translator.token_scores(texts, prefixes)
-        ranked = _ranked([attempt.spot for attempt in attempts], [-values.sum() for values in scores])
-        return [attempts[number] for numbers in ranked.values() for number in numbers[:MOST_PREFIXES]]
-
-    def _continued(self, attempts: list[_Attempt]) -> list[Translation]:
-        """Return the best translation that begins with the prefix of each attempt."""
-        texts = [self.texts[attempt.sentence] for attempt in attempts]
-        prefixes = [self.translator.target.encode(attempt.prefix) for attempt in attempts]
-        return [best for best, *_ in self.translator.search(texts, BEST, prefixes, settings=self.settings)]
-
-    def _replaced(self, attempts: list[_Attempt], translations: list[Translation]) -> list[Translation]:
-        """Return the previous translation of each attempt with the term in its spot."""
-        target = self.translator.target
-        replaced = []
-        for attempt in attempts:
-            ids = target.encode(attempt.whole)
-            previous = translations[attempt.sentence]
-            replaced.append(previous._replace(text=target.decode(ids), ids=[*ids, EOS], finished=True))
-        return replaced
-
-
-def _spots_for(sentence: int, terms: list[TermMatch], alignment: Alignment | None, words: int) -> Iterator[_Spot]:
-    """Yield the places for the first missing term of a translation of J words.
-
-    With an alignment, they are the words that attend to the term, in runs to their ends; else all gaps between words.
-    """
-    if alignment is None:
-        for gap in range(words + 1):
-            yield _Spot(sentence, gap, gap, terms[0].term)
-        return
-    attending = []
-    for match in terms:
-        targets = {target for word in match.words for target in alignment.targets_of(word)}
-        attending.append(sorted(targets))
-    first = min(range(len(terms)), key=attending.__getitem__)
-    for begin in attending[first]:
-        end = begin + 1
-        while end in attending[first]:
-            end += 1
-        yield _Spot(sentence, begin, end, terms[first].term)
-
-
-def _prefixes(
-    words: list[Word], spot: _Spot, variants: list[list[Word]], language: str
-) -> Iterator[tuple[str, str]]:  # fmt: skip
-    """Yield prefixes that end with a form of a term, and with each the same prefix with the words after the spot.
+def with_terms(
+    glossary: Glossary, target: Tokenizer, source: str, translation: str, weights: np.ndarray | None, fixed: int = 0
+) -> str:
+    """Return a translation with the terms that it lacks, each in the place of the words that attend to it.
 
     Args:
-        words: words of the translation.
-        spot: place of the term.
-        variants: words of other translations up to the spot.
-        language: code of the target language, for a capital at the beginning.
+        glossary: terms that the translation keeps.
+        target: tokenizer of the target side.
+        source: sentence as the model reads it, I words.
+        translation: its translation, J words.
+        weights: attention of translation words to source words: float [J, I]; None for a model without attention.
+        fixed: number of words at the beginning of the translation that do not change.
     """
-    replaced = join_words(words[spot.begin : spot.end])
-    mark = replaced[len(replaced.rstrip(CLOSING)) :]
-    beginnings = [tuple(variant[: spot.begin]) for variant in [words, *variants] if len(variant) >= spot.begin]
-    starts_with_capital = not words[0].text.islower() and has_case(_first_letter(words))
-    for beginning in dict.fromkeys(map(join_words, beginnings)):
-        for form in spot.term.forms:
-            cased = capitalize(form, language) if starts_with_capital and not beginning else form
-            prefix = _joined(beginning, cased)
-            yield prefix, _joined(prefix + mark, join_words(words[spot.end :]))
+    words, source_words = split_words(translation), split_words(source)
+    if weights is None or weights.shape != (len(words), len(source_words)):
+        weights = proportional_weights(len(words), len(source_words))
+    shares, matches = shares_of(weights), glossary.terms_of(source)
+    is_free = np.arange(len(words)) >= fixed
+    is_free[[*glossary.form_words(source, translation)]] = False
+    begins_with_capital = edges_of(words[0].text)[1][:1].isupper()
+    replacements, owners = list[_Replacement](), np.full(len(words), -1)
+    for match in glossary.missing(source, translation):
+        # It is not known which occurrence of a term that stands twice is missing, so all of them count.
+        columns = [word for other in matches if other.term is match.term for word in other.words]
+        share = np.where(is_free, shares[:, columns].sum(axis=1), 0)
+        unreplaced = np.where(owners < 0, share, 0)
+        best = int((unreplaced if unreplaced.max() > MOSTLY else share).argmax())
+        replacement = _Replacement(best, best + 1)
+        if share[best] < HARDLY:  # the translation leaves the term out, which then comes at the end
+            best = len(words) - 1
+            replacement = _Replacement(best, best + 1, [edges_of(words[best].text)[1]])
+        elif owners[best] < 0:
+            replacement = _words_of_term(words, unreplaced, best, match)
+        if owners[best] < 0:
+            owners[replacement.begin : replacement.end] = len(replacements)
+            replacements.append(replacement)
+            best = replacement.begin
+        forms = replacements[owners[best]].forms
+        occurrence = join_words(source_words[match.words.start : match.words.stop])
+        form = _cased(match, occurrence, glossary.languages[1])
+        if begins_with_capital and replacements[owners[best]].begin == 0 and not forms and form.islower():
+            form = capitalize(form, glossary.languages[1])
+        forms.append(match.term.first_form if target.unknown(form) else form)
+    for replacement in sorted(replacements, key=lambda other: other.begin, reverse=True):
+        _replace(words, replacement)
+    return join_words(words)
 
 
-def _first_letter(words: list[Word]) -> str:
-    """Return the first letter of words; empty if there is none."""
-    return next((letter for word in words for letter in word.text if letter.isalpha()), "")
+def _words_of_term(words: Sequence[Word], share: np.ndarray, best: int, match: TermMatch) -> _Replacement:
+    """Return the words that a term replaces: those in a row that attend to it, but not the article of a noun.
+
+    Args:
+        words: J words of the translation.
+        share: share of the term in each word; 0 for a word that must not be replaced: float [J].
+        best: index of the word with the largest share.
+        match: the term.
+    """
+    begin, end = best, best + 1
+    while begin > 0 and share[begin - 1] > MOSTLY:
+        begin -= 1
+    while end < len(words) and share[end] > MOSTLY:
+        end += 1
+    if not space_between(words[best].text, "a"):
+        return _Replacement(begin, end)  # the words of a script without spaces are characters
+    # Articles and prepositions attend to their noun, too, though less. With equal shares, they are the shorter words,
+    # and the first.
+    weights = share + LETTER * np.array([len(word.text) for word in words])
+    size = min(end - begin, max(len(match.words), len(split_words(match.term.first_form))))
+    starts = reversed(range(begin, end - size + 1))
+    begin = max(starts, key=lambda first: float(weights[first : first + size].sum()))
+    return _Replacement(begin, begin + size)
 
 
-def _joined(before: str, after: str) -> str:
-    """Return two parts of a text, with the space that their script has between words."""
-    return before + space_between(before, after) + after if before and after else before + after
+def _cased(match: TermMatch, occurrence: str, language: str) -> str:
+    """Return the first form of a term, with the capitals of its occurrence in a source text."""
+    form = match.term.first_form
+    if match.term.has_capitals:
+        return form
+    _, text, _ = edges_of(occurrence)
+    if text.isupper() and sum(map(str.isalpha, text)) > 1:
+        return upper(form, language)
+    if match.words.start > 0 and text[:1].isupper():
+        return capitalize(form, language)
+    return form
 
 
-def _ranked(indices: Sequence[int], ranks: Sequence[Any]) -> dict[int, list[int]]:
-    """Return the positions of each index in ``indices``, lowest rank first. The best index is the first key."""
-    ranked: dict[int, list[int]] = {}
-    for position in sorted(range(len(indices)), key=ranks.__getitem__):
-        ranked.setdefault(indices[position], []).append(position)
-    return ranked
+def _replace(words: list[Word], replacement: _Replacement) -> None:
+    """Replace words by the forms of terms, with the punctuation around them."""
+    begin, end = replacement.begin, replacement.end
+    before, *_ = edges_of(words[begin].text)
+    *_, after = edges_of(words[end - 1].text)
+    text = replacement.forms[0]
+    for form in replacement.forms[1:]:
+        text += space_between(text, form) + form
+    text = before + text + ("" if text.endswith(after) else after)
+    if begin > 0:
+        words[begin - 1] = words[begin - 1]._replace(space=space_between(words[begin - 1].text, text))
+    space = space_between(text, words[end].text) if end < len(words) else ""
+    words[begin:end] = [Word(text, space)]
+
+
+def _encode(target: Tokenizer, text: str) -> list[int]:
+    """Return the ids of a text in which ``UNKNOWN`` stands for an unknown word."""
+    first, *others = map(target.encode, text.split(UNKNOWN))
+    return first + [id_ for ids in others for id_ in (UNK, *ids)]
+
+
+def _scored(
+    translator: SentenceTranslator, texts: Sequence[str], translations: Sequence[Translation], alpha: float
+) -> list[Translation]:
+    """Return translations of texts with the scores of their ids, with the length penalty of beam search."""
+    scores = translator.token_scores(texts, [translation.ids for translation in translations])
+    return [
+        translation._replace(score=float(values.sum()) / ((5 + len(values)) / 6) ** alpha)
+        for translation, values in zip(translations, scores, strict=True)
+    ]

@@ -6,10 +6,11 @@ sentences or with tags. Loads no TensorFlow.
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nmt.config.decoding import BEAM
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.decoding.translation import BEST, SearchOptions, Translation, join_translations
@@ -20,7 +21,7 @@ from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.text.confidence import add_confidence
 from nmt.text.endings import Endings
-from nmt.text.glossary import Glossary
+from nmt.text.glossary import Entry, Glossary, glossary_of, read_glossary
 from nmt.text.reading import Reader, Reading, Text
 from nmt.text.rewriting import (
     align,
@@ -50,6 +51,8 @@ With a wider beam than this, repeats stay: whoever sets it asks for the most pro
 
 Candidates = list[list[Translation]]
 """Translations of each sentence, best first."""
+Terms = Mapping[str, str | Sequence[str]] | str | Path
+"""Translation of each term, or a list of its translation and other forms of it; or a glossary file."""
 
 
 def careful_settings(decoding: DecodingConfig) -> Iterator[DecodingConfig]:
@@ -92,6 +95,7 @@ class Translator(SentenceTranslator):
         sample: bool = False,
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
+        glossary: Glossary | Terms | None = None,
     ) -> list[str]:
         """Return the translations of raw sentences, in order. An empty sentence has an empty translation.
 
@@ -103,18 +107,23 @@ class Translator(SentenceTranslator):
             names: name of each sentence in error messages, such as "line 7".
             skip_too_long: whether to return an empty translation for a sentence that is longer than the model reads,
                 instead of raising.
+            glossary: terms that translations keep, as ``glossary`` takes or returns them.
 
         Raises:
             TooLongError: if a sentence exceeds the learned positions.
-            DataError: if the prefix has an unknown word.
+            DataError: if the prefix has an unknown word, or the glossary breaks a rule.
             OutOfMemoryError: if memory does not hold a batch. The message names its longest sentence.
 
-        >>> nmt.load("base").translate(["im thirsty"])
+        >>> translator = nmt.load("base")
+        >>> translator.translate(["im thirsty"])
         ['ich bin durstig']
+        >>> translator.translate(["im thirsty"], glossary={"thirsty": "sieben"})
+        ['ich bin sieben']
         """
         details = self.translate_details(
-            texts, prefix=prefix, sample=sample, names=names, skip_too_long=skip_too_long, scored=False
-        )
+            texts, prefix=prefix, sample=sample, names=names, skip_too_long=skip_too_long, scored=False,
+            glossary=glossary,
+        )  # fmt: skip
         return [translation.text for translation in details]
 
     @public
@@ -127,16 +136,21 @@ class Translator(SentenceTranslator):
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         scored: bool = True,
+        glossary: Glossary | Terms | None = None,
+        confident: bool = False,
     ) -> list[Translation]:
         """Return the translations of raw sentences with their scores, token ids and unknown words.
 
-        Args, Raises: as for ``translate``. Scores are None unless ``scored``.
+        Args, Raises: as for ``translate``. Scores are None unless ``scored``. If ``confident``, the results have
+        ``confidence``, the probability that the translation is good, and ``words`` with their probabilities. This needs
+        a run after ``nmt.evaluate(..., calibrate=True)``, else NotFoundError or ConflictError is raised.
 
         >>> [details] = nmt.load("base").translate_details(["im thirsty xylophone"])
         >>> details.unknown, details.score < 0
         (['xylophone'], True)
         """
-        options = TextOptions(SearchOptions(sample, scored=scored))
+        terms = None if glossary is None else self.glossary(glossary)
+        options = TextOptions(SearchOptions(sample, scored=scored), terms, confident)
         candidates = self.find(texts, options, prefix, names, skip_too_long)
         return [translations[0] for translations in candidates]
 
@@ -149,13 +163,15 @@ class Translator(SentenceTranslator):
         prefix: str = "",
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
+        glossary: Glossary | Terms | None = None,
+        confident: bool = False,
     ) -> list[list[Translation]]:
         """Return the ``n`` best translations of each raw sentence with their scores, best first.
 
         All texts of a sentence differ: if hypotheses with different tokens have the same text, only the best is
         returned. So a beam may have fewer than ``n`` texts; a wider beam has more.
 
-        Args, Raises: as for ``translate``, and NmtError if ``n`` exceeds the beam size.
+        Args, Raises: as for ``translate_details``, and NmtError if ``n`` exceeds the beam size.
 
         >>> translator = nmt.load("base", decoding={"beam_size": 5})
         >>> [[best, second]] = translator.translate_n_best(["im thirsty"], 2)
@@ -164,7 +180,36 @@ class Translator(SentenceTranslator):
         """
         if n < 1:
             raise NmtError(Argument("n"), f" is {n}. It is a number of translations, 1 or more. Change the value.")
-        return self.find(texts, TextOptions(SearchOptions(n_best=n, scored=True)), prefix, names, skip_too_long)
+        terms = None if glossary is None else self.glossary(glossary)
+        options = TextOptions(SearchOptions(n_best=n, scored=True), terms, confident)
+        return self.find(texts, options, prefix, names, skip_too_long)
+
+    @public
+    def glossary(self, terms: Glossary | Terms) -> Glossary:
+        """Return a glossary for the argument ``glossary`` of many translations; each alone reads its terms anew.
+
+        Args:
+            terms: translation of each term, or a list of its translation and other forms of it. Or a file, in which a
+                line has a term, a TAB, its translation, and other forms after TABs.
+
+        Raises:
+            NotFoundError: if the file does not exist.
+            DataError: if a term breaks a rule. The message names it, or its file and line.
+
+        >>> translator = nmt.load("base")
+        >>> glossary = translator.glossary({"thirsty": ["sieben", "sechs"]})
+        >>> translator.translate(["im thirsty"], glossary=glossary)
+        ['ich bin sieben']
+        """
+        if isinstance(terms, Glossary):
+            return terms
+        if isinstance(terms, Mapping):
+            entries = [
+                Entry(f"glossary[{source!r}]", source, [forms] if isinstance(forms, str) else forms)
+                for source, forms in terms.items()
+            ]
+            return glossary_of(entries, self.target, self.languages)
+        return read_glossary(str(terms), self.target, self.languages)
 
     def find(
         self,
@@ -237,7 +282,10 @@ class Translator(SentenceTranslator):
         """Return translations of sentences that the model reads as they stand, with terms and confidence."""
         candidates = self.search(texts, options.search, prefix, names, skip_too_long, settings)
         if options.glossary is not None:
-            candidates = keep_terms(self, options.glossary, texts, candidates, settings)
+            decoding = settings or self.config.decoding
+            is_beam = decoding.search(sampled=options.search.sampled) == BEAM
+            alpha = decoding.length_penalty if is_beam else 0.0
+            candidates = keep_terms(self, options.glossary, texts, candidates, alpha, prefix)
         if options.confident:
             candidates = add_confidence(self, self.calibration, options.glossary, texts, candidates)
         return candidates

@@ -561,10 +561,9 @@ $ nmt translate --beam 1 --set decoding.length_penalty=1 'im thirsty'
 $ nmt translate --score --beam 2 'im thirsty'  => --score scores given translations without a search
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
-$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => chooses prefixes itself; received --prefix
 $ nmt translate --glossary terms.tsv --sample 'im thirsty'  => draws words instead of searching; received --glossary
 $ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
-$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 repeats the term 'thirsty' of line 1
+$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 repeats the term 'thirsty' of terms.tsv, line 1
 $ printf 'thirsty durstig\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has no term with a translation
 $ printf 'thirsty\tmüde\n' > terms.tsv

@@ -7,17 +7,23 @@ import numpy as np
 import pytest
 from conftest import MakeRun, nmt, small_pairs
 
+from nmt.config.data import DataConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import BEST, SearchOptions
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.runs.directory import Run
 from nmt.text.confidence import word_scores
 from nmt.text.glossary import Glossary, Term, read_glossary
+from nmt.text.terms import with_terms
 from nmt.text.translator import TextOptions, Translator
+from nmt.tokenizers.letter_case import capitalize, upper
+from nmt.tokenizers.scripts import split_words
+from nmt.tokenizers.word import WordTokenizer
 
 SENTENCES = [source for source, _ in small_pairs(300)[::12]] + ["", "IM THREE TWO ONE. im one", "one"]
+UNCHANGED = DataConfig(normalization="none")
 TERMS = "one\tzwei\tdrei\nTwo Three\tsechs sieben\n\ntwo\tvier\n"
 
 
@@ -36,7 +42,7 @@ def glossary(translator: Translator, tmp_path: Path) -> Glossary:
     ("content", "line", "problem"),
     [
         (b"one\tzwei\nthirsty\n", 2, "no term with a translation"), (b"one\tzwei\n\tzwei\n", 2, "no term"),
-        (b"one\t\t\n", 1, "no term with a translation"), (b"one\tzwei\n\nOne\tdrei\n", 3, "the term 'One' of line 1"),
+        (b"one\t\t\n", 1, "no term with a translation"), (b"one\tzwei\n\nOne\tdrei\n", 3, "the term 'One' of"),
         (b"one\txylophon\n", 1, "'xylophon', which the model never saw"), (b"one\tzwei\n\xff\tdrei\n", 2, "not UTF-8"),
     ],
 )  # fmt: skip
@@ -67,8 +73,7 @@ def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
 def test_translations_keep_terms_and_do_not_change_without_them(
     translator: Translator, glossary: Glossary, beam: int
 ) -> None:
-    # A sentence alone in its batch: the last bits of a score depend on the batch, and terms leave other sentences to
-    # be searched for again.
+    # A sentence alone in its batch: the last bits of a score depend on the batch.
     settings = {"beam_size": beam, "batch_size": 1}
     searching = translator.reconfigured(translator.config.decoding.model_copy(update=settings))
     options = TextOptions(SearchOptions(n_best=beam, scored=True))
@@ -82,6 +87,108 @@ def test_translations_keep_terms_and_do_not_change_without_them(
             assert before == after
         lacking += bool(glossary.missing(text, before[0].text))
     assert lacking > len(SENTENCES) / 2  # the model alone uses other words
+
+
+def test_the_score_of_a_changed_translation_is_the_models(translator: Translator, glossary: Glossary) -> None:
+    [[translation]] = translator.find(
+        ["im one seven"], TextOptions(SearchOptions(scored=True), glossary, confident=False)
+    )
+    assert translation.ids == translator.given_translation(translation.text).ids
+    assert translation.score == pytest.approx(translator.score(["im one seven"], [translation.text])[0], rel=1e-4)
+    [attention] = translator.attention(["im one seven"], [translation])
+    assert attention.target == translation.ids
+
+
+def test_a_prefix_stays_before_terms(translator: Translator) -> None:
+    glossary = translator.glossary({"im": "sieben", "one": "zwei"})
+    for prefix in ("ich bin", "ich bin eins zwei drei eins"):
+        [text] = translator.translate(["im one two three"], prefix=prefix, glossary=glossary)
+        assert text.startswith(prefix) and "sieben" in text and "zwei" in text
+
+
+def test_glossaries_in_python(translator: Translator, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("one\tzwei\tdrei\n")
+    by_file = translator.glossary(tmp_path / "terms.tsv")
+    for glossary in (by_file, tmp_path / "terms.tsv", str(tmp_path / "terms.tsv"), {"one": ["zwei", "drei"]}):
+        [text] = translator.translate(["im one seven"], glossary=glossary)
+        assert "zwei" in text.split()
+        [details] = translator.translate_details(["im one seven"], glossary=glossary)
+        assert details.text == text and details.score is not None
+    assert translator.glossary(by_file) is by_file
+    for wrong in (7, ["one"], {"one": 7}):
+        with pytest.raises(NmtError, match=r"glossary is .*, but must be"):
+            translator.translate(["im one"], glossary=wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"glossary\['one'\] has the word 'xylophon', which the model never saw"):
+        translator.translate(["im one"], glossary={"one": "xylophon"})
+    with pytest.raises(NotFoundError, match="absent"):
+        translator.translate(["im one"], glossary="absent.tsv")
+
+
+# --- the place and the case of a term
+
+
+def translated(
+    folder: Path, languages: str, lines: str, source: str, translation: str, heard: list[list[int]]
+) -> str:  # fmt: skip
+    """Return a translation with terms; word j of it attends to the source words ``heard[j]``."""
+    first, second = languages.split()
+    (folder / "terms.tsv").write_text(lines.replace(" | ", "\t"), encoding="utf-8")
+    words = lines.replace("|", " ").split()
+    cased = [change(word, second) for word in words for change in (upper, capitalize)]
+    target = WordTokenizer.fit([" ".join([*words, *cased])], UNCHANGED)
+    glossary = read_glossary(str(folder / "terms.tsv"), target, (first, second))
+    weights = np.zeros([len(split_words(translation)), len(split_words(source))])
+    for row, columns in zip(weights, heard, strict=True):
+        row[columns] = 1 / len(columns)
+    return with_terms(glossary, target, source, translation, weights)
+
+
+@pytest.mark.parametrize(
+    ("languages", "lines", "source", "translation", "heard", "expected"),
+    [
+        # The article attends to its noun, too.
+        ("en de", "dog | dog", "The dog runs.", "Der Hund rennt.", [[0, 1], [1], [2]], "Der dog rennt."),
+        ("en de", "dog | dog", "Dog runs.", "Der Hund rennt.", [[0], [0], [1]], "Der dog rennt."),
+        ("en de", "dog | Köter", "“The dog”, she said.", "„Der Hund“, sagte sie.", [[0], [1], [3], [2]],
+         "„Der Köter“, sagte sie."),
+        ("en de", "ice cream | Eis", "Ice cream, please.", "Eine Eiscreme, bitte.", [[0], [0, 1], [2]],
+         "Eis, bitte."),
+        ("de en", "Feuerwehrauto | fire engine", "Ein Feuerwehrauto.", "A fire truck.", [[0], [1], [1]],
+         "A fire engine."),
+        # Two terms of a compound replace it.
+        ("en de", "field | Feld\nsoccer | Fußball", "soccer field", "Fußballplatz", [[0, 1]], "Fußball Feld"),
+        # A term that stands twice, once in its form.
+        ("en de", "dog | Köter", "A dog, a dog.", "Ein Köter, ein Hund.", [[0], [1, 3], [2], [1, 3]],
+         "Ein Köter, ein Köter."),
+        # The model left the term out.
+        ("en de", "outside | draußen", "He runs outside.", "Er rennt.", [[0], [1]], "Er rennt draußen."),
+        # Case: of the beginning, of the term in the sentence, and of a term that has capitals itself.
+        ("en de", "dogs | köter", "Dogs run.", "Hunde rennen.", [[0], [1]], "Köter rennen."),
+        ("en de", "dog | köter", "My Dog runs.", "Mein Hund rennt.", [[0], [1], [2]], "Mein Köter rennt."),
+        ("en de", "dog | köter", "My DOG runs.", "Mein Hund rennt.", [[0], [1], [2]], "Mein KÖTER rennt."),
+        ("en de", "iPhone | iPhone", "IPHONE users", "Handybenutzer hier", [[0], [1]], "iPhone hier"),
+        ("en tr", "it | it", "The IT runs.", "Köpek koşuyor.", [[0, 1], [2]], "İT koşuyor."),
+        ("en tr", "dog | it", "Dogs. dog", "Köpekler. köpek", [[0], [1]], "Köpekler. it"),
+        ("en tr", "dog | it", "dog runs", "Köpek koşuyor", [[0], [1]], "İt koşuyor"),
+        # Scripts without spaces: the words of a translation are characters.
+        ("en zh", "dog | 狗", "The dog runs.", "小犬跑了。", [[0, 1], [1], [2], [2]], "小狗跑了。"),
+        ("en zh", "dog | dog", "The dog runs.", "小犬跑了。", [[1], [1], [2], [2]], "dog跑了。"),
+        ("zh en", "狗 | hound", "我有狗。", "I have a dog.", [[0], [1], [2], [2]], "I have a hound."),
+        # Scripts without case, from right to left, and with combining marks.
+        ("en ar", "dog | كلبة", "The dog runs.", "الكلب يجري.", [[0, 1], [2]], "كلبة يجري."),
+        ("en hi", "DOG | कुत्ता", "A dog!", "एक श्वान!", [[0], [1]], "एक कुत्ता!"),
+        ("hi en", "कुत्ता | hound", "कुत्ता दौड़ता है।", "The dog runs.", [[0], [0], [1]], "The hound runs."),
+    ],
+)  # fmt: skip
+def test_a_term_replaces_the_words_that_attend_to_it(
+    tmp_path: Path, languages: str, lines: str, source: str, translation: str, heard: list[list[int]], expected: str
+) -> None:
+    assert translated(tmp_path, languages, lines, source, translation, heard) == expected
+
+
+def test_a_form_that_the_model_wrote_stays(tmp_path: Path) -> None:
+    lines, source = "كلب | كلب | الكلب", "The كلب runs."
+    assert translated(tmp_path, "fa ar", lines, source, "الكلب يجري.", [[0, 1], [2]]) == "الكلب يجري."
 
 
 def test_a_prefix_belongs_to_its_sentence(translator: Translator) -> None:

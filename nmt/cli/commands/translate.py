@@ -66,7 +66,7 @@ def translate(
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     prefix: Annotated[str, typer.Option(help="Text with which every translation begins.")] = "",
     glossary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep terms: lines of source TAB translation (TAB other forms).")
+        str | None, typer.Option(metavar="FILE", help="Terms, in lines of source TAB translation (TAB other forms).")
     ] = None,
     fuzzy: Annotated[
         bool, typer.Option("--fuzzy", help="Mark translations in a gettext catalogue (.po) as fuzzy, for a review.")
@@ -94,7 +94,6 @@ def translate(
     from nmt.documents.formats import suffix_of
     from nmt.documents.plain_text import PlainText
     from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
-    from nmt.text.glossary import read_glossary
     from nmt.text.translator import TextOptions
 
     decoding = decoding_of(
@@ -112,7 +111,7 @@ def translate(
                       "--sample": sample, "--prefix": prefix}  # fmt: skip
         document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
-            terms = read_glossary(glossary, translator.target, translator.languages) if glossary else None
+            terms = translator.glossary(glossary) if glossary else None
             options = TextOptions(glossary=terms)
             document.needs_review = fuzzy
             _write_document(document, str(input_), written, translator, options, skip_too_long)
@@ -125,7 +124,7 @@ def translate(
     is_confident = as_json and translator.is_calibrated
     if is_confident and translator.calibration.weights is None:
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
-    terms = read_glossary(glossary, translator.target, translator.languages) if glossary else None
+    terms = translator.glossary(glossary) if glossary else None
     search = SearchOptions(sample, n_best or 1, scored=as_json or n_best is not None)
     is_split = translator.config.decoding.ordinary_text == "sentences"
     notes = _Notes(translator.languages, is_split=is_split, is_whole=not (is_split or sample or prefix or n_best))
