@@ -49,8 +49,8 @@ from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
 from nmt.storage.names import find_file
 from nmt.storage.outputs import OutputFile
-from nmt.text.glossary import read_glossary
-from nmt.text.translator import TextOptions, Translator
+from nmt.text.glossary import Glossary
+from nmt.text.translator import Terms, TextOptions, Translator
 
 if TYPE_CHECKING:  # this module loads TensorFlow
     from nmt.training.listeners import Listener
@@ -260,7 +260,7 @@ def translate_document(
     output: str | Path | None = None,
     *,
     translator: Translator | str | Run | None = None,
-    glossary: str | Path | None = None,
+    glossary: Glossary | Terms | None = None,
     skip_too_long: bool = False,
     needs_review: bool = False,
     progress: Callable[[int, int], object] = lambda done, total: None,
@@ -272,7 +272,7 @@ def translate_document(
         output: file to write, which must not exist. Default: a name with the code of the target language, such as
             "page.de.html", beside the document.
         translator: translator, or the run to load for this document. Default: the run trained last.
-        glossary: file of terms that the translation keeps, as for ``nmt translate --glossary``.
+        glossary: terms that the translation keeps, as ``Translator.glossary`` takes or returns them.
         skip_too_long: whether a sentence that is longer than the model reads stays as it is, instead of raising.
         needs_review: whether translations are marked for a review, if the format has such a mark (gettext).
         progress: function that is called with the number of translated lines and the number of all lines.
@@ -316,7 +316,7 @@ def translate_document(
     file = OutputFile(target, inputs=[path])
     document = formats.read_document(str(path), find_file(str(path), [], "document").read_bytes())
     document.needs_review = needs_review
-    terms = read_glossary(str(glossary), translator.target, translator.languages) if glossary else None
+    terms = translator.glossary(glossary) if glossary else None
     file.write(formats.translate_document(
         document, str(path), translator, TextOptions(glossary=terms), skip_too_long=skip_too_long,
         report=lambda translations, names: None, progress=progress,

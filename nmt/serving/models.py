@@ -11,7 +11,7 @@ from nmt.decoding.exported import RUN_FILES
 from nmt.decoding.translation import CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
-from nmt.text.glossary import read_glossary
+from nmt.text.glossary import Entry, Glossary, glossary_of, read_glossary
 from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
@@ -70,6 +70,24 @@ class ServedModel:
         """Glossaries by name."""
         self.is_calibrated = narrow.is_calibrated
         """Whether the run has been calibrated."""
+
+    def glossary(self, name: str | None, keep: Sequence[str]) -> Glossary | None:
+        """Return the glossary of a request; None for a request without terms.
+
+        Args:
+            name: name of a glossary of the service; None for no glossary.
+            keep: further terms, which stay as they are.
+
+        Raises:
+            DataError: if a term breaks a rule.
+        """
+        given = self.glossaries[name] if name else None
+        if not keep:
+            return given
+        translator = self._translator
+        entries = [Entry(f"keep {word[:50]!r}", word, [word]) for word in dict.fromkeys(keep)]
+        kept = glossary_of(entries, translator.target, self.pair)
+        return Glossary([*given.terms, *kept.terms], kept.languages) if given else kept
 
     def warm_up(self) -> None:
         """Compile all searches, and test whether the model has attention."""

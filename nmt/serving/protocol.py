@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -41,6 +41,16 @@ def refusal(error: RequestError, headers: Mapping[str, str] | None = None) -> JS
     return JSONResponse(error.answer.model_dump(), error.status, headers)
 
 
+MOST_KEPT = 1_000
+"""Most words of a request that stay as they are."""
+
+
+def _lines(value: object) -> object:
+    """Return the lines of a text that are not blank; a form has no lists."""
+    return [line for line in value.splitlines() if line.strip()] if isinstance(value, str) else value or []
+
+
+Kept = Annotated[list[str], Field(max_length=MOST_KEPT), BeforeValidator(_lines)]
 Texts = Annotated[list[str], Field(min_length=1)]
 
 
@@ -62,6 +72,9 @@ class DetailsRequest(DetectRequest):
     target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
     alternatives: int = Field(0, description="Number of further translations of the text, or of each sentence.")
     glossary: str | None = Field(None, description="Name of a glossary of the service, whose terms are kept.")
+    keep: Kept = Field(
+        [], description="Words and phrases that stay as they are: a list, or a text with a line for each."
+    )
 
     @field_validator("alternatives", mode="before")
     @classmethod
@@ -85,6 +98,9 @@ class FileRequest(BaseModel):
     target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
     glossary: str | None = Field(None, description="Name of a glossary of the service, whose terms are kept.")
     fuzzy: bool = Field(False, description="Whether translations in a gettext catalogue are marked as fuzzy.")
+    keep: Kept = Field(
+        [], description="Words and phrases that stay as they are: a list, or a text with a line for each."
+    )
 
 
 class FileAnswer(BaseModel):
@@ -240,6 +256,7 @@ def _problem(error: ValidationError) -> RequestError:
     message, expected = {
         "format": (f"{str(received)[:100]} format is not supported", "text or html"),
         "alternatives": ("Invalid request: alternatives parameter is not a number", "a whole number"),
+        "keep": (f"The parameter keep is {str(received)[:100]}", f"a list of at most {MOST_KEPT:,} texts"),
         "confidence": (f"The parameter confidence is {repr(received)[:100]}", "true or false"),
     }.get(name, (f"The parameter {name} is {repr(received)[:100]}", "text"))
     return RequestError(400, message, f"It must be {expected}.")

@@ -12,7 +12,7 @@ from nmt.config.languages import detector_code, language_name, matching_code
 from nmt.data.languages import sentence_note
 from nmt.documents.formats import output_suffix, suffix_of, supported_suffixes
 from nmt.documents.isolation import Rendered, read_isolated, render_isolated
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConflictError, DataError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
@@ -203,7 +203,7 @@ class Service:
         if request.confidence and not all(model.is_calibrated for model in models if model):
             raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
         options = TextOptions(confident=request.confidence)
-        results = await self._translate(documents, options, alternatives, request.glossary)
+        results = await self._translate(documents, options, alternatives, request)
         rendered = await self._prepare(render_all, documents, results, alternatives, is_short=is_short)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in rendered] if is_list else rendered[0][0]}
         if alternatives:
@@ -227,7 +227,7 @@ class Service:
         model = self._models.get(pair)
         document = await self._prepare(SplitTexts.from_text, request.q, pair, model, False)
         options = SCORED._replace(confident=model is not None and model.is_calibrated)
-        [results] = await self._translate([document], options, alternatives, request.glossary, attention=True)
+        [results] = await self._translate([document], options, alternatives, request, attention=True)
         sentences = document.segments
         details = await self._prepare(lambda: [
             sentence_details(
@@ -255,7 +255,7 @@ class Service:
             file = Rendered(content, "")
             if model := self._models.get(pair):
                 document = await self._prepare(SplitTexts, texts, pair, model, list)
-                [results] = await self._translate([document], USUAL, 0, request.glossary)
+                [results] = await self._translate([document], USUAL, 0, request)
                 translations = await self._prepare(document.render, results, 0)
                 file = await self._read(render_isolated, name, content, translations, *pair, request.fuzzy)
         except NmtError as error:
@@ -301,8 +301,8 @@ class Service:
         return [Pair(source, target)] * len(texts), None
 
     async def _translate(
-        self, documents: Sequence[SplitTexts], options: TextOptions, alternatives: int, glossary: str | None, *,
-        attention: bool = False,
+        self, documents: Sequence[SplitTexts], options: TextOptions, alternatives: int,
+        request: DetailsRequest | FileRequest, *, attention: bool = False,
     ) -> list[list[SentenceResult | None]]:  # fmt: skip
         """Return the results for the sentences of each document; None for a sentence without words.
 
@@ -317,13 +317,16 @@ class Service:
         options_by_pair: dict[Pair, TextOptions] = {}
         for pair in by_pair:
             model = self._models[pair]
-            if glossary and glossary not in model.glossaries:
+            name = request.glossary
+            if name and name not in model.glossaries:
                 names = f"The service has {', '.join(model.glossaries) or 'none'}."
-                raise RequestError(400, f"There is no glossary {glossary[:50]}", names)
+                raise RequestError(400, f"There is no glossary {name[:50]}", names)
+            try:
+                glossary = await self._prepare(model.glossary, name, request.keep, is_short=True)
+            except DataError as error:
+                raise RequestError(400, "Invalid request: keep parameter", str(error)) from None
             search = model.alternatives if alternatives else options
-            options_by_pair[pair] = search._replace(
-                confident=options.confident, glossary=model.glossaries[glossary] if glossary else None
-            )
+            options_by_pair[pair] = search._replace(confident=options.confident, glossary=glossary)
         async with asyncio.TaskGroup() as group:
             tasks = {
                 pair: group.create_task(

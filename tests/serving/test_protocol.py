@@ -64,6 +64,23 @@ def test_glossaries_and_confidence(service: RunningService) -> None:
     assert "true or false" in error(refused, 400)
 
 
+def test_words_that_stay(service: RunningService) -> None:
+    request = {"source": "en", "target": "de"}
+    for keep in (["two"], "two", "three\n\ntwo\n"):
+        answer = service.post("/translate", q=["one", "two"], keep=keep, **request).json()
+        assert answer["translatedText"] == ["de:ONE", "de:TWO terms"]
+    both = service.post("/translate", q=["one", "two"], keep=["two"], glossary="numbers", **request).json()
+    assert both["translatedText"] == ["de:ONE terms", "de:TWO terms"]
+    as_form = service.client.post("/translate", data={"q": "two", "keep": "two\nthree", **request})
+    assert as_form.json() == {"translatedText": "de:TWO terms"}
+    for keep in ([], "", None):
+        assert service.translate("two", keep=keep) == {"translatedText": "de:TWO"}
+    refused = service.post("/translate", q="two", keep=["two", "other"], **request)
+    assert "keep 'other' has the word 'other', which the model never saw" in error(refused, 400)
+    refused = service.post("/translate", q="two", keep=["two"] * 1_001, **request)
+    assert "a list of at most 1,000 texts" in error(refused, 400)
+
+
 def test_forms(service: RunningService) -> None:
     values = {"q": "one & two=ü", "source": "en", "target": "de", "alternatives": "1", "format": ""}
     as_form = service.client.post("/translate", data=values)
