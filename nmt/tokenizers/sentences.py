@@ -102,9 +102,19 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
 def split_lines(text: str) -> list[str]:
     """Return the lines of a text, and the line breaks between them.
 
-    A message of ICU is left whole, since there may be line breaks between its branches.
+    A message of ICU stays whole, since there may be line breaks between its branches.
     """
-    return [text] if has_choices(text) else LINE_BREAK.split(text)
+    parts = LINE_BREAK.split(text)
+    if not has_choices(text):
+        return parts
+    lines, depth = list[str](), 0
+    for part in parts:
+        if depth > 0:
+            lines[-1] += part
+        else:
+            lines.append(part)
+        depth += part.count("{") - part.count("}")
+    return lines
 
 
 def _append_space(segments: list[Segment], space: str) -> None:

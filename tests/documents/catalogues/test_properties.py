@@ -75,5 +75,5 @@ def test_unchanged_values_have_the_same_bytes(parts: list[str]) -> None:
     content = "".join(parts).encode()
     document = read_document("a.properties", content)
     assert document.render(document.texts) == content
-    new = read_document("a.properties", document.render([f"x{text}" for text in document.texts]))
-    assert new.texts == [f"x{text}" for text in document.texts]
+    new = read_document("a.properties", document.render([f"x {text}" for text in document.texts]))
+    assert new.texts == [f"x {text}" for text in document.texts]
