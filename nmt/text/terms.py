@@ -24,6 +24,8 @@ MOSTLY, HARDLY = 0.5, 0.1
 """Least share of the source words of a term in a word that translates the term, and in a word that may."""
 LETTER = 0.01
 """Share that a letter of a word is worth."""
+FEWEST_LETTERS = 4
+"""Fewest letters of a translation of a term that a longer word may begin with. Shorter ones begin words by chance."""
 
 
 class _Place(NamedTuple):
@@ -125,7 +127,10 @@ def with_terms(
     for match in glossary.missing(source, translation):
         # It is not known which occurrence of a term that stands twice is missing, so all of them count.
         columns = [word for other in matches if other.term is match.term for word in other.words]
-        share = np.where(is_free, shares[:, columns].sum(axis=1), 0)
+        # A plural or a compound with the term, such as "Hundeleine" for "Hund", translates it whatever it attends to.
+        is_longer_form = np.array([_begins_with_form(word.text, match) for word in words])
+        share = np.where(is_longer_form, len(columns), shares[:, columns].sum(axis=1))
+        share = np.where(is_free, share, 0)
         unreplaced = np.where(owners < 0, share, 0)
         best = int((unreplaced if unreplaced.max() > MOSTLY else share).argmax())
         replacement = _Replacement(best, best + 1)
@@ -147,6 +152,12 @@ def with_terms(
     for replacement in sorted(replacements, key=lambda other: other.begin, reverse=True):
         _replace(words, replacement)
     return join_words(words)
+
+
+def _begins_with_form(word: str, match: TermMatch) -> bool:
+    """Return whether a word begins with a translation of a term, and goes on."""
+    text = edges_of(word)[1]
+    return any(len(form) >= FEWEST_LETTERS and text.startswith(form) for form in match.term.forms)
 
 
 def _words_of_term(words: Sequence[Word], share: np.ndarray, best: int, match: TermMatch) -> _Replacement:
