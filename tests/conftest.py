@@ -1,5 +1,6 @@
 """Fixtures that many tests share: a small corpus, a run on it, runs with random weights, the real corpora."""
 
+import importlib.util
 import io
 import json
 import os
@@ -191,6 +192,21 @@ def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(trained_project: Path, tmp_path: Path) -> Path:
     """A copy of the trained project, for tests that change it."""
     return Path(shutil.copytree(trained_project, tmp_path / "project"))
+
+
+@pytest.fixture(scope="module")
+def transformers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """PyTorch and transformers, loaded once for all calls of a module; skips without the extra huggingface."""
+    from preloaded_consumers import preload
+
+    from nmt.export.huggingface import HuggingFaceExporter
+
+    if not all(map(importlib.util.find_spec, HuggingFaceExporter.modules)):
+        pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
+    with pytest.MonkeyPatch.context() as patch:
+        preloaded = preload(patch, tmp_path_factory.mktemp("transformers"))
+        yield
+    preloaded.close()
 
 
 @pytest.fixture(scope="module")

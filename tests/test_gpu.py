@@ -38,7 +38,6 @@ FIGURES = {
     "greedy luong": (3, 102),
     "beam 5 bahdanau": (3, 64),
 }
-# In a process each: TensorFlow optimizes graphs of recurrent models otherwise after other graphs.
 RECURRENT = [name for name in FIGURES if "luong" in name or "bahdanau" in name]
 TRANSFORMERS = [name for name in FIGURES if name not in RECURRENT]
 STUB = """
@@ -62,7 +61,7 @@ def printed(*arguments: str | Path, **environment: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [TRANSFORMERS[::2], TRANSFORMERS[1::2], *([name] for name in RECURRENT)], ids=len)
+@pytest.mark.parametrize("names", [TRANSFORMERS[::2], TRANSFORMERS[1::2], RECURRENT], ids=len)
 def test_a_gpu_has_every_kernel_and_waits_and_starts_no_more_than_before(names: list[str]) -> None:
     for line in printed(HERE / "gpu_figures.py", *names).splitlines():
         [(name, (lacking, copies, launches))] = json.loads(line).items()

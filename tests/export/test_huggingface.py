@@ -3,7 +3,6 @@
 Tests that run transformers need the extra huggingface (torch and transformers), and are slow.
 """
 
-import importlib.util
 import json
 import os
 import re
@@ -35,13 +34,6 @@ OTHERS = ["ein hund rennt", "zwei manner sitzen da", "der hund", "eine frau sing
 TOLERANCE = 2e-5
 """Largest difference of logits with standard deviation 1, by rounding in float32."""
 MakeModel = Callable[..., TrainedModel]
-
-
-@pytest.fixture(scope="module")
-def transformers() -> None:
-    """Skip the test if the extra huggingface is not installed."""
-    if not all(map(importlib.util.find_spec, HuggingFaceExporter.modules)):
-        pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
 
 
 SUBWORDS = ["separate", "subword", "bpe", "without-bytes"]

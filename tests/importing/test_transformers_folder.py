@@ -1,7 +1,6 @@
 """Import of Marian models of transformers: ids, logits and translations stay the same, and the run can be exported."""
 
 import gzip
-import importlib.util
 import os
 import zipfile
 from pathlib import Path
@@ -33,13 +32,6 @@ SHAPES: list[dict[str, Any]] = [
     {"tie_word_embeddings": False, "encoder_attention_heads": 2, "decoder_attention_heads": 2},
     {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False, "activation_function": "relu"},
 ]
-
-
-@pytest.fixture
-def transformers() -> None:
-    """Skip the test if the extra huggingface is not installed."""
-    if not all(map(importlib.util.find_spec, HuggingFaceExporter.modules)):
-        pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
-"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES``.
+"""Trains on logical CPUs. It needs a separate process: ``python devices.py FOLDER CASE DEVICES ..``.
 
-It writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is short.
+For each number of devices, it writes weights and optimizer after five steps as ``CASE-DEVICES.npz``. The last step is
+short. Each number has a process of its own, which forks before TensorFlow starts.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,4 +45,10 @@ def main(folder: Path, case: str, devices: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    for count in map(int, sys.argv[3:]):
+        child = os.fork()
+        if not child:
+            main(Path(sys.argv[1]), sys.argv[2], count)
+            break
+        if os.waitpid(child, 0)[1]:
+            sys.exit(f"Training on {count} devices failed.")

@@ -12,18 +12,13 @@ from conftest import ROOT
 SCRIPT = Path(__file__).parent / "devices.py"
 
 
-def trained(folder: Path, case: str, devices: int) -> dict[str, np.ndarray]:
-    subprocess.run(
-        [sys.executable, SCRIPT, str(folder), case, str(devices)], check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
-    )  # fmt: skip
-    return dict(np.load(folder / f"{case}-{devices}.npz"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["uneven", "muon", "recurrent"])
 def test_any_number_of_devices_computes_the_same_bits(case: str, tmp_path: Path) -> None:
-    alone, *shared = (trained(tmp_path, case, devices) for devices in (1, 2, 4))
+    numbers = ["1", "2", "4"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    subprocess.run([sys.executable, SCRIPT, tmp_path, case, *numbers], check=True, env=environment)
+    alone, *shared = (dict(np.load(tmp_path / f"{case}-{number}.npz")) for number in numbers)
     for several in shared:
         assert several.keys() == alone.keys()
         for name, array in alone.items():
