@@ -14,8 +14,12 @@ from adversarial_text import PatternTexts
 from conftest import ROOT
 from linear_time import SUBJECTS, Result, Subject, asked, built_patterns, trials
 
+TAKES_LONG = ("documents", "translation")
 
-@pytest.mark.parametrize("kind", SUBJECTS)
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in TAKES_LONG else []) for kind in SUBJECTS]
+)
 def test_no_adversarial_text_takes_long(kind: str) -> None:
     """A process of its own tries the subjects of a kind: a slow one is ended by the system."""
     command = [sys.executable, str(ROOT / "tests" / "linear_time.py"), kind]
