@@ -49,6 +49,8 @@ class Endings:
             return translation
         own = _OF_LANGUAGE.get(self._languages[1])
         own = own or next((signs for letters, signs in _OF_SCRIPT if letters.search(core)), {})
+        if "::" in wanted:  # which is no punctuation, but introduces code in reStructuredText
+            own = {}
         ending = ""
         for sign in wanted:
             forms = [own.get(sign, sign), sign, "..." if sign == "…" else sign]
@@ -59,11 +61,11 @@ class Endings:
         return core + ending + closings
 
     def _kind(self, text: str, side: int) -> str:
-        """Return the signs at the end of a text in Latin, each of them once; "…" for several dots."""
+        """Return the signs at the end of a text in Latin; a single "…" for several dots or several "…"."""
         signs = _split(text)[1]
-        if len(signs) > 1 and set(signs) == {"."}:
+        if len(signs) > 1 and (set(signs) == {"."} or set(signs) == {"…"}):
             return "…"
-        kinds = "".join(dict.fromkeys(_KIND_OF[sign] for sign in signs))
+        kinds = "".join(_KIND_OF[sign] for sign in signs)
         return kinds.replace(";", "?") if self._languages[side] == "el" else kinds
 
 

@@ -27,11 +27,11 @@ MOST_NESTED = 100
 """Most tags that are open at the same time."""
 # In a quoted value of an attribute < and > stand for themselves. Without the closing quote, a tag ends at the first >.
 _NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
-# Links, strong text and code of Markdown occur in plain text too.
+# Links and strong text of Markdown occur in plain text too.
 _MARKUP = re.compile(
     rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
     r"|(?P<link>\[)(?=[^\[\]]{1,400}\]\([^\s()]+\))|(?P<target>\]\([^\s()]++\))"
-    r"|(?P<strong>(?<![\w*])\*\*(?=[^\s*]))|(?P<weak>(?<=[^\s*])\*\*(?![\w*]))|`[^`]++`"
+    r"|(?P<strong>(?<![\w*])\*\*(?=[^\s*]))|(?P<weak>(?<=[^\s*])\*\*(?![\w*]))"
     rf"|[{PIECE_MARKS}]|{PLACEHOLDER}"
 )
 _FIXED_GAIN = 1e6

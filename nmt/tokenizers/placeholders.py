@@ -44,7 +44,7 @@ SYNTAXES: dict[str, Syntax] = {
         "printf(3), Formatter of Android, NSString of Apple",
     ),
     "numbered": Syntax(r"(?<![\d%])%L?\d{1,2}(?!\d)", "QString::arg, KLocalizedString"),
-    "colon": Syntax(r"(?<!\S):[a-zA-Z_]\w++:?", "Laravel, emoji codes"),
+    "colon": Syntax(r"(?<!\S):[a-zA-Z_]\w++:?+(?![:`\w])", "Laravel, emoji codes"),
     "weblate": Syntax(r"\[X\d++X\]", "machine translation of Weblate"),
 }
 """Syntaxes in texts of unknown format, by name, in the order in which they are tried."""

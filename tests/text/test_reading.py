@@ -118,9 +118,11 @@ def test_addresses_and_long_numbers_must_be_kept(piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["/usr/lib/a.so", r"C:\\Users\\x", "a/b/c.txt", "config.yaml", "snake_case", "getName()",
-    "camelCase", "--option=5",
-              ".button", "7f3a9c1e", "0.85.x", "v1.2.3", "42", "10:30", "3/4"],
+    "piece",
+    ["/usr/lib/a.so", r"C:\\Users\\x", "a/b/c.txt", "config.yaml", "snake_case", "*snake_case*", "getName()",
+     "camelCase",
+     "--option=5", ".button", "7f3a9c1e", "0.85.x", "v1.2.3", "42", "10:30", "3/4", "`dog food`", "``a `dog` b``",
+     ":func:`open`", ":py:class:`~a.Dog`", "`a dog`_"],
 )  # fmt: skip
 def test_paths_identifiers_and_numbers_must_be_kept(piece: str) -> None:
     assert read_one(f"A man sleeps {piece} on a couch.").kept == (piece,)
