@@ -58,7 +58,7 @@ class TensorFlowEngine:
     def __init__(self, model: Seq2SeqModel | Ensemble, config: Config, few_steps: int = FEW_STEPS) -> None:
         """Take a model, whose weights may change later, and the configuration of its run.
 
-        A search of at most ``few_steps`` steps is not compiled.
+        A search of at most ``few_steps`` steps is not compiled. Without such steps, everything is compiled.
         """
         self.model, self.config, self._few_steps = model, config, few_steps
         self._compiled: dict[tuple[SearchOptions, bool], Callable[..., Hypotheses]] = {}
@@ -206,15 +206,24 @@ class TensorFlowEngine:
         special = 1 + int(self.config.model.reads_bos)
         # The attention of an empty target has no rows.
         attention = [np.zeros([1, 1, 0, len(source) + special], np.float32) for source in sources]
-        for batch in self._batches(targets):
+        batches = list(self._batches(targets))
+        compiled = len(batches) > 1 or not self._few_steps
+        attend = self._attend if compiled else self.model.cross_attention
+        for batch in batches:
             source, shifted = self._sources(sources, batch), _pad_rows([[BOS, *targets[index][:-1]] for index in batch])
-            weights = self.model.cross_attention(tf.constant(source), tf.constant(shifted))
+            weights = attend(tf.constant(source), tf.constant(shifted))
             if weights is None:
                 return None
             for row, index in enumerate(batch):
                 rows, columns = len(targets[index]), len(sources[index]) + special
                 attention[index] = np.asarray(weights)[:, :, row, :rows, :columns]
         return attention
+
+    @functools.cached_property
+    def _attend(self) -> Callable[..., Any]:
+        """The model's ``cross_attention``, compiled: a single batch takes less time eagerly, several do not."""
+        rows = tf.TensorSpec([None, None], tf.int32)
+        return tf.function(self.model.cross_attention, input_signature=[rows, rows], autograph=False)
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
         """Return all attention on a sentence and at least one target token; None for a model without attention."""

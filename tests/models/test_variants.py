@@ -167,3 +167,11 @@ def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: s
     logits = tf.nn.log_softmax(update.model(tf.repeat(SOURCE, beams, axis=0), tf.constant(read)))
     of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != PAD)
     np.testing.assert_allclose(of_tokens.sum(axis=1).reshape(scores.shape), scores, atol=1e-4)
+
+    pairs = [[4, 5, 6], [7]], [[5, 6, EOS], [4, EOS]]
+    eager, compiled = (
+        TensorFlowEngine(update.model, config, few_steps).cross_attention(*pairs) for few_steps in (100, 0)
+    )
+    assert (eager is None) == (compiled is None)
+    for weights, others in zip(eager or (), compiled or (), strict=True):
+        np.testing.assert_allclose(weights, others, **CLOSE)
