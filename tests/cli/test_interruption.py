@@ -135,7 +135,7 @@ def test_each_command_that_keeps_something_is_one() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", [
     "--help", "--version", "translate --help", "plot --help", "info", "runs", "runs --json", "samples",
     "tokens --run base im", "translate im", "plot losses", "prepare english-german-both.pkl",

@@ -27,6 +27,7 @@ LETTERS = {
     "zh": "词", "ja": "ことば", "th": "คำศัพท์", "ar": "الكلمات ", "hi": "शब्दकोश ",
 }  # fmt: skip
 TOKENIZERS = ("word", "char", "subword")
+FAST = ("de", "zh", "hi")
 
 
 def corpus(language: str, count: int = 300) -> list[Pair]:
@@ -51,7 +52,9 @@ def test_a_pair_of_the_median_has_the_ratio_1() -> None:
     assert median_ratio([Pair("", "y")]) is None
 
 
-@pytest.mark.parametrize("language", LETTERS)
+@pytest.mark.parametrize(
+    "language", [pytest.param(language, marks=() if language in FAST else pytest.mark.slow) for language in LETTERS]
+)
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 def test_prepare_keeps_right_pairs_and_drops_wrong_ones(folder: Path, language: str, tokenizer: str) -> None:
     pairs = corpus(language)

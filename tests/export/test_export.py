@@ -155,6 +155,7 @@ def test_an_export_that_differs_is_not_written(exported: Exported, tmp_path: Pat
     assert export_run(run, wrong, output=output, tolerance=Tolerance(different=1)).comparison.different == 1
 
 
+@pytest.mark.slow
 def test_a_quantized_export_may_lose_a_stated_amount_of_bleu(exported: Exported, tmp_path: Path) -> None:
     run, noise = exported[0], Changed("int8")
     noise.change = lambda right: ["\u00e6\u0153"] * len(right)

@@ -33,11 +33,19 @@ SECTIONS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+FAST = (
+    "Transformer, post-norm", "Transformer, rotary", "Transformer, book", "recurrent, plain", "recurrent, bahdanau",
+    "recurrent, luong, local-m", "recurrent, feeding",
+)  # fmt: skip
+"""Variants that differ most from each other. The others are tried by the slow tests."""
+VARIANTS = [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SECTIONS]
+
+
 def build(config: ModelConfig, precision: Any = "float32", *, trained: bool = False) -> Seq2SeqModel:
     return build_model(config, 10, 10, precision, trained=trained)
 
 
-@pytest.fixture(params=SECTIONS, scope="module")
+@pytest.fixture(params=VARIANTS, scope="module")
 def model(request: pytest.FixtureRequest) -> Seq2SeqModel:
     """A model of each variant, which tests do not change. No bias is zero, because zeros would hide mistakes."""
     keras.utils.set_random_seed(7)
@@ -132,11 +140,11 @@ def test_products_are_counted_as_they_are_computed(model: Seq2SeqModel, monkeypa
     assert sum(counted) == model.config.multiplications(5, 7, 10)
 
 
-FAST = ("recurrent, luong, local-m",)
+TRACED = "recurrent, luong, local-m"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SECTIONS]
+    "name", [pytest.param(name, marks=() if name == TRACED else pytest.mark.slow) for name in SECTIONS]
 )
 def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: str) -> None:
     model = ModelConfig.model_validate({**SECTIONS[name], "dropout": 0.0})
