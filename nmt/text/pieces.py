@@ -12,10 +12,11 @@ NUMBER = r"\d(?:[.,:/-]?\d)*+"
 # Chinese and Japanese have no space around an address or a number.
 _EAST_ASIAN = f"{HAN}{KANA}\u3000-\u303f\uff01-\uff65"
 _LETTER = rf"[^\W{_EAST_ASIAN}]"
+_OF_ADDRESS = rf"[^\s<>\"(){_EAST_ASIAN}]"
 _ASCII = "(?<![a-zA-Z0-9_])"
 # Each part begins at the beginning of a word, so that a long word is searched once, not from each of its letters.
 KEPT = re.compile(
-    rf"(?i:https?://|www\.)[^\s<>\"{_EAST_ASIAN}]*(?:{_LETTER}|/)"
+    rf"(?i:https?://|www\.)(?:{_OF_ADDRESS}|\({_OF_ADDRESS}*+\))*(?:{_LETTER}|/|(?<=\)))"
     rf"|(?<![.+-])(?<!{_LETTER})(?:{_LETTER}|[.+-])++@(?:{_LETTER}|-)++\.(?:{_LETTER}|[.-])*{_LETTER}"
     rf"|(?<!{_LETTER})[@#](?:{_LETTER}++|\w++)"
     r"|(?<!\S)(?:[a-zA-Z]:\\|(?:~|\.{1,2})?/(?=\w))(?:[\w./\\~-]*[\w/\\])?"  # paths
@@ -24,6 +25,7 @@ KEPT = re.compile(
     rf"|{_ASCII}\*{{0,2}}(?:__|[a-zA-Z0-9]++_++)[a-zA-Z0-9][a-zA-Z0-9_]*+(?:\(\))?\*{{0,2}}"  # snake_case
     rf"|{_ASCII}(?:[a-z]++(?:[A-Z][a-z0-9]*+)++(?:\(\))?|[a-zA-Z0-9_]++\(\))(?![a-zA-Z0-9_])"  # camelCase, call()
     r"|(?<!\S)--?[a-zA-Z][\w-]++(?:=\S*[\w/])?|(?<!\S)\.[a-z][\w-]++"  # --option, .selector
+    rf"|{_ASCII}[A-Z]++[-/]?\d[A-Z0-9.-]*(?<![.-])(?![a-zA-Z0-9_])"  # AB-123
     rf"|{_ASCII}(?=[a-f]*+\d)(?=\d*+[a-f])[\da-f]{{7,}}+(?:-[\da-f]++)*+(?!\w)"  # hash
     rf"|(?<!\d)(?<!\d[.,:/-])(?<!{_LETTER})v?{NUMBER}(?:\.x)?(?!-?{_LETTER})"  # not 20th
 )
@@ -34,7 +36,7 @@ LONG_WORD = re.compile(rf"[^\s{_EAST_ASIAN}{UNSPACED}]{{{LONGEST_WORD},}}+")
 """A word that is too long for any language, which the model does not read."""
 _BULLETS = "*+»›•◦▪▫‣⁃·●○■□►▸▶→⇒⟶➔➜★☆✓✔✗✘☐☑☒–—-"
 _MARKS = re.compile(
-    rf"(?:(?:#{{1,6}}|[{_BULLETS}]|\[[ xX]?\]|\d{{1,3}}[.)]|\(\d{{1,3}}\)|\(?[a-zA-Z]\))\s+"
+    rf"(?:(?:#{{1,6}}|[{_BULLETS}]{{1,3}}|\[[ xX]?\]|\d{{1,3}}[.)]|\(\d{{1,3}}\)|\(?[a-zA-Z]\))\s+"
     r"|\d{1,3}[、．）]\s*|>+\s*)+|[–—-](?=[^\W\d_])"
 )
 """Marks at the start of a line: lists, headings, quotes, arrows, dialogues."""

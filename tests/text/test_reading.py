@@ -122,7 +122,7 @@ def test_addresses_and_long_numbers_must_be_kept(piece: str) -> None:
     ["/usr/lib/a.so", r"C:\\Users\\x", "a/b/c.txt", "config.yaml", "snake_case", "*snake_case*", "getName()",
      "camelCase",
      "--option=5", ".button", "7f3a9c1e", "0.85.x", "v1.2.3", "42", "10:30", "3/4", "`dog food`", "``a `dog` b``",
-     ":func:`open`", ":py:class:`~a.Dog`", "`a dog`_"],
+     ":func:`open`", ":py:class:`~a.Dog`", "`a dog`_", "https://example.com/a_(b)", "AB-123", "HTTP/1.1", "A4"],
 )  # fmt: skip
 def test_paths_identifiers_and_numbers_must_be_kept(piece: str) -> None:
     assert read_one(f"A man sleeps {piece} on a couch.").kept == (piece,)
@@ -148,7 +148,8 @@ def test_a_model_of_digits_reads_digits() -> None:
 @pytest.mark.parametrize(
     ("line", "before", "after"),
     [
-        ("- X", "- ", ""), ("* X", "* ", ""), ("• X", "• ", ""), ("# X", "# ", ""), ("### X", "### ", ""),
+        ("- X", "- ", ""), ("-- X", "-- ", ""), ("* X", "* ", ""), ("• X", "• ", ""), ("# X", "# ", ""),
+        ("### X", "### ", ""),
         ("> > X", "> > ", ""),
         ("→ X", "→ ", ""), ("1. X", "1. ", ""), ("12) X", "12) ", ""), ("a) X", "a) ", ""), ("(b) X", "(b) ", ""),
         ("-X", "-", ""), ("– X", "– ", ""), ("- [ ] X", "- [ ] ", ""), ("(X)", "(", ")"), ("[X]", "[", "]"),
