@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nmt.data.alignment import words
 from nmt.data.repeats import repeats
 from nmt.data.sources.formats import Pair
-from nmt.data.variants import UNKNOWN, VARIANTS, Languages, Variant, is_cased, join_sentences
+from nmt.data.variants import ENDS, UNKNOWN, VARIANTS, Languages, Variant, is_cased, join_sentences
 from nmt.decoding.translation import Translation
 from nmt.evaluation.metrics import make_metric
 from nmt.evaluation.result import StressRow, pick_examples
@@ -43,11 +43,17 @@ def _capital_word(pair: Pair, _second: Pair, dice: Random, languages: Languages)
     return pair._replace(source=text[: word.start()] + upper(word[0], languages[0]) + text[word.end() :])
 
 
+def _no_stop(pair: Pair, _second: Pair, _dice: Random, _languages: Languages) -> Pair:
+    """Remove the full stop of both sides, since a translation ends as its source does."""
+    return Pair(pair.source.rstrip(ENDS), pair.target.rstrip(ENDS))
+
+
 CHANGES: dict[str, Variant] = {
     PLAIN: lambda pair, *_: pair,
     "lower": _lower,
     CAPITAL_WORD: _capital_word,
     **VARIANTS,
+    "no_stop": _no_stop,
     "join_three": VARIANTS["join"],
     "double_spaces": lambda pair, *_: pair._replace(source=pair.source.replace(" ", "  ")),
 }
