@@ -5,7 +5,7 @@ import unicodedata
 
 from nmt.text.cutting import BRACKETS
 from nmt.tokenizers.scripts import HAN, KANA, UNSPACED
-from nmt.tokenizers.sentences import LONGEST_WORD
+from nmt.tokenizers.sentences import MOST_WORD_CHARACTERS
 
 NUMBER = r"\d(?:[.,:/-]?\d)*+"
 """Regular expression of numbers, dates, times and fractions."""
@@ -32,7 +32,7 @@ KEPT = re.compile(
 """What the model may copy by itself: addresses, names of programs, numbers."""
 SUSPICIOUS = re.compile(r"[^\w\s,.!?'\"-]|[\d_]|[a-z][A-Z]|\.\w|(?<!\w)-")
 """A sign of a tag, a placeholder or a piece: most sentences have none and need no further search."""
-LONG_WORD = re.compile(rf"[^\s{_EAST_ASIAN}{UNSPACED}]{{{LONGEST_WORD},}}+")
+LONG_WORD = re.compile(rf"[^\s{_EAST_ASIAN}{UNSPACED}]{{{MOST_WORD_CHARACTERS},}}+")
 """A word that is too long for any language, which the model does not read."""
 _BULLETS = "*+»›•◦▪▫‣⁃·●○■□►▸▶→⇒⟶➔➜★☆✓✔✗✘☐☑☒–—-"
 _MARKS = re.compile(

@@ -17,7 +17,7 @@ from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
 from nmt.tokenizers.icu import has_choices
 from nmt.tokenizers.letter_case import capitalize, has_case, lower
 from nmt.tokenizers.scripts import Word, join_words, space_between, split_words
-from nmt.tokenizers.sentences import LONGEST_WORD, segment, sentences_of
+from nmt.tokenizers.sentences import MOST_WORD_CHARACTERS, segment, sentences_of
 
 FEWEST_TITLE_WORDS = 3
 """Fewest words of a title-case heading; two capitalised words may be a name."""
@@ -153,7 +153,7 @@ class Reader:
             if not is_plain:
                 tags, placeholders = find_markup(sentence)  # an ellipsis becomes longer
         removed = list(placeholders)
-        if len(sentence) >= LONGEST_WORD:
+        if len(sentence) >= MOST_WORD_CHARACTERS:
             removed += (match.span() for match in LONG_WORD.finditer(sentence))
         removed += self._foreign_spans(blank(sentence, [*removed, *tags]))
         addresses = [] if is_plain else _find_kept(sentence, placeholders, tags)

@@ -38,7 +38,7 @@ _STOP = re.compile(rf"[\u0f0e\u17d4\u17d5]+[{re.escape(CLOSING)}]*\s*")
 """The end of a Tibetan or Khmer sentence, which sentencex does not know."""
 _WITHOUT_SPACES = re.compile(f"[{HAN}{KANA}]")
 
-LONGEST_WORD = 100
+MOST_WORD_CHARACTERS = 100
 """Most characters of a word of a language."""
 _PLAIN = r"[^\s!-@\[-`{-~]"
 _LAST_WORD = re.compile(rf"(?<!\S)[\"'(]?({_PLAIN}{{2,}}+)[.!?]+\Z")
@@ -233,7 +233,7 @@ def _lacks_space(before: str, after: str, language: str) -> bool:
     The words at the stop have letters alone. In scripts with case, the first word has no capital, except in German,
     whose nouns have one.
     """
-    words = _LAST_WORD.search(before[-LONGEST_WORD:]), _NEXT_WORD.match(after)
+    words = _LAST_WORD.search(before[-MOST_WORD_CHARACTERS:]), _NEXT_WORD.match(after)
     if words[0] is None or words[1] is None:
         return False
     word, next_word = words[0][1], words[1][0]
