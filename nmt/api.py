@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from nmt.config.data import CorpusConfig, DataConfig, with_filters
+from nmt.config.data import ORIGINAL, CorpusConfig, DataConfig, with_filters
 from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
-from nmt.data.cleaning import Progress, Sources
+from nmt.data.cleaning import Progress, Sources, columns_of
 from nmt.data.dataset import DATASETS, Dataset
 from nmt.data.languages import language_pair, resolve_languages
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import SplitName, read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.corpus_files import find_corpus
@@ -57,6 +57,8 @@ if TYPE_CHECKING:  # this module loads TensorFlow
 
 Files = str | Path | Sequence[str | Path]
 """One or more files of sentence pairs, or two files with one side each."""
+HeldOutFiles = Files | Mapping[str, Files]
+"""Validation or test files; or such files of each corpus, by its name."""
 Overrides = Mapping[str, JsonValue] | Sequence[str]
 """Keys of the configuration with their values, such as {"data.seed": 7} or ["data.seed=7"]."""
 
@@ -65,11 +67,11 @@ DEFAULT_CONFIG = "base.yaml"
 
 @public
 def prepare(
-    files: Files,
+    files: Files = (),
     *,
     name: str | None = None,
-    validation: Files = (),
-    test: Files = (),
+    validation: HeldOutFiles = (),
+    test: HeldOutFiles = (),
     corpora: Mapping[str, Files] = {},
     tags: Sequence[str] = (),
     config: str | Path = DEFAULT_CONFIG,
@@ -87,12 +89,16 @@ def prepare(
 
     Args:
         files: one file of pairs, several files of pairs that are one corpus, or two files with one side each. A name
-            may be a folder or a pattern such as "part-*.tsv". A bare name is also looked for in ``data/``.
+            may be a folder or a pattern such as "part-*.tsv". A bare name is also looked for in ``data/``. Not needed
+            with ``corpora`` that have languages of their own.
         name: name of the dataset. Default: ``data.dataset`` of the configuration, else the name of the file.
-        validation: pairs of the validation split, instead of a share of ``files``.
-        test: pairs of the test split, instead of a share of ``files``.
-        corpora: files of further corpora by name, for training only, in addition to ``data.corpora``. An empty list
-            stands for ``data/NAME.jsonl.gz`` or ``data/NAME.tsv.gz``.
+        validation: pairs of the validation split, instead of a share of ``files``; or such pairs of each of
+            ``corpora``, by name. "original" is the name of ``files``.
+        test: pairs of the test split, likewise.
+        corpora: files of further corpora by name, in addition to ``data.corpora``. An empty list stands for
+            ``data/NAME.jsonl.gz`` or ``data/NAME.tsv.gz``. A corpus with the languages of ``files`` is for training
+            only. A corpus whose name is another language pair, such as "es-gn", makes the model translate between
+            these languages too.
         tags: names of further corpora whose sources get a tag.
         config: configuration file. A bare name is also looked for in ``configs/`` and among nmt's own configurations.
         set: keys of the configuration to override.
@@ -130,25 +136,39 @@ def prepare(
         tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
         _check_agreement(settings, overrides, fitted, "tokenizer_of")
-    settings = settings.with_corpora({name: _file_names(files) for name, files in corpora.items()}, tags)
-    given = {"files": _file_names(files), "validation": _file_names(validation), "test": _file_names(test)}
-    if not given["files"]:
+    held_out = {"validation": _by_corpus(validation), "test": _by_corpus(test)}
+    own = {argument: by_name.pop(ORIGINAL, []) for argument, by_name in held_out.items()}
+    settings = settings.with_corpora({name: _file_names(files) for name, files in corpora.items()}, tags, held_out)
+    names = _file_names(files)
+    if not names and (any(own.values()) or not settings.corpora):
         raise NmtError(
-            "files is empty. A corpus is one or more files of pairs, or two files with one side each. Give one file."
+            "files is empty. A corpus is one or more files of pairs, or two files with one side each. Give one file. "
+            "Corpora of several language pairs need a name each: ",
+            Argument("corpus", "es-gn=FILE"),
+            ".",
         )
-    main_corpus = find_corpus(given["files"], [DATASETS], "files", settings)
-    # The two sides of the corpus are an example for the order of the sides in further folders and archives.
-    fallback = tokenizers.settings if tokenizers else None
-    known = resolve_languages(main_corpus, settings, fallback, named_columns(main_corpus, settings))
+    main_corpus, known = [], settings
+    if names:
+        main_corpus = find_corpus(names, [DATASETS], "files", settings)
+        # The two sides of the corpus are an example for the order of the sides in further folders and archives.
+        fallback = tokenizers.settings if tokenizers else None
+        known = resolve_languages(main_corpus, settings, fallback, named_columns(main_corpus, settings))
     validation_files, test_files = (
-        find_corpus(given[argument], [DATASETS], argument, known) for argument in ("validation", "test")
+        find_corpus(own[argument], [DATASETS], argument, known) for argument in ("validation", "test")
     )
     further = {name: _find_corpus(name, corpus, known) for name, corpus in settings.corpora.items()}
-    sources = Sources(main_corpus, validation_files, test_files, further)
+    further_held_out: dict[str, dict[SplitName, list[TextFile]]] = {
+        name: {
+            "validation": find_corpus(corpus.validation, [DATASETS], "validation", columns_of(name, known)),
+            "test": find_corpus(corpus.test, [DATASETS], "test", columns_of(name, known)),
+        }
+        for name, corpus in settings.corpora.items()
+    }
+    sources = Sources(main_corpus, validation_files, test_files, further, further_held_out)
     return prepare_dataset(
         sources,
         settings,
-        name or settings.dataset or sources.corpus[0].stem,
+        name or settings.dataset or sources.first[0].stem,
         overwrite=overwrite,
         report=progress,
         tokenizer_source=tokenizers,
@@ -344,7 +364,13 @@ def _find_corpus(name: str, corpus: CorpusConfig, settings: DataConfig) -> list[
         raise NotFoundError(
             f"Corpus {name!r} is named without files, and is neither {usual[0]} nor {usual[1]}. Name its files too."
         )
-    return find_corpus(corpus.files or present[:1], [DATASETS], "corpora", DataConfig() if corpus.reverse else settings)
+    return find_corpus(corpus.files or present[:1], [DATASETS], "corpora", columns_of(name, settings))
+
+
+def _by_corpus(files: HeldOutFiles) -> dict[str, list[str]]:
+    """Return the names of validation or test files by corpus."""
+    by_name = files if isinstance(files, Mapping) else {ORIGINAL: files}
+    return {name: _file_names(given) for name, given in by_name.items()}
 
 
 def _file_names(files: Files) -> list[str]:

@@ -14,11 +14,13 @@ from nmt.errors import NmtError, on_command_line
 
 OPTIONS = {
     "n": "--n-best", "tokenization": "--tokenize", "references": "--reference", "hypotheses": "--hypothesis",
-    "metrics": "--metric", "files": "FILE", "beam_size": "--beam",
+    "metrics": "--metric", "files": "FILE", "beam_size": "--beam", "target_language": "--to", "source_language": "--from",
 }  # fmt: skip
 """Options whose name differs from the argument, or from the key of section ``decoding``."""
 
-OWN_OPTION = frozenset({"beam_size", "temperature", "ordinary_text", "batch_size"})
+OWN_OPTION = frozenset(
+    {"beam_size", "temperature", "ordinary_text", "batch_size", "source_language", "target_language"}
+)
 """Keys of section ``decoding`` that have an option of their own. ``--set`` sets the remaining keys."""
 
 

@@ -33,6 +33,8 @@ BeamOption = Annotated[int | None, _decoding("beam_size")]
 TemperatureOption = Annotated[float | None, _decoding("temperature")]
 OrdinaryTextOption = Annotated[str | None, _decoding("ordinary_text")]
 BatchSizeOption = Annotated[int | None, _decoding("batch_size")]
+ToOption = Annotated[str | None, _decoding("target_language")]
+FromOption = Annotated[str | None, _decoding("source_language")]
 DecodingOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from nmt.config.languages import refusal_of, standard_code
+from nmt.config.languages import code_in_name, pair_of_codes, refusal_of, standard_code
 from nmt.config.record import Contradiction, DocumentedRecord, Section
 from nmt.errors import ConfigError, NmtError
 from nmt.message import Argument
@@ -102,6 +102,15 @@ def check_corpus_name(name: str) -> str:
     )
 
 
+def _check_pair(languages: str | None) -> str | None:
+    if languages is None or pair_of_codes(languages):
+        return languages
+    raise ValueError(
+        f"{languages[:60]!r} is not a pair of language codes. A pair is for example es-gn, or en,pt-BR if a code has a "
+        "region. Correct it, or leave it out"
+    )
+
+
 def _corpus_filters(filters: Any) -> Any:
     """Return the filters of a single corpus with thresholds, after refusing ``near_duplicates``."""
     if isinstance(filters, dict) and "near_duplicates" in filters:
@@ -109,11 +118,27 @@ def _corpus_filters(filters: Any) -> Any:
     return _with_thresholds(filters)
 
 
+def known_codes(source: str | None, target: str | None) -> tuple[str, str]:
+    """Return two language codes, with "source" or "target" for a code that is unknown."""
+    sides = ("source", source), ("target", target)
+    codes = [side if code in (None, "auto") else str(code) for side, code in sides]
+    return codes[0], codes[1]
+
+
 class CorpusConfig(DocumentedRecord):
-    """A further corpus for training only. A TSV has the sentences in columns 1 and 2, JSON in "source" and "target"."""
+    """A further corpus. A TSV has the sentences in columns 1 and 2, JSON in "source" and "target"."""
 
     files: list[str] = Field(default_factory=list)
     """Files of pairs, or a source file and a target file; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
+    languages: Annotated[str | None, AfterValidator(_check_pair)] = None
+    """Language codes of its source and target side, such as ``es-gn``. null: the codes in its name, if the name is such
+    a pair, else the languages of the dataset. A dataset may have corpora of several language pairs, for a model that
+    translates between all of them."""
+    validation: list[str] = Field(default_factory=list)
+    """Files of validation pairs, as in ``files``. Empty: the first corpus of a language pair gives a share of its
+    pairs."""
+    test: list[str] = Field(default_factory=list)
+    """Files of test pairs, likewise."""
     tag: bool = False
     """Put a token ``<NAME>`` before each source, for example to mark synthetic sources (Caswell et al. 2019)."""
     reverse: bool = False
@@ -148,7 +173,11 @@ class DataConfig(Section):
     """Seed of the shuffle before the split. With the default, "im thirsty", the example sentence of the README, is in
     the training split of the lesson's corpus."""
     corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = Field({})
-    """Further corpora by name, for training only. The corpus that the splits are taken from is named "original"."""
+    """Further corpora by name. Those of the dataset's own languages are for training only. The corpus that the splits
+    are taken from is named "original"."""
+    both_directions: bool = False
+    """Train the opposite direction of every corpus too, in the same model: its pairs are used a second time, with
+    source and target exchanged."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where a file has the source sentences: the number of a TSV or CSV column, from 1, or its name in the first line;
     a field of JSON or Parquet, such as ``source`` or ``translation.en``; a language of a TMX, XLIFF or catalogue. null:
@@ -226,20 +255,46 @@ class DataConfig(Section):
         """Names of the corpora with a tag."""
         return [name for name, corpus in self.corpora.items() if corpus.tag]
 
+    def own_languages_of(self, corpus: str) -> tuple[str, str] | None:
+        """Return the language codes of the files of a corpus, from its configuration or its name; None if neither says.
+
+        They are the codes of source and target.
+        """
+        own = self.corpora.get(corpus, CorpusConfig())
+        if own.languages and (pair := pair_of_codes(own.languages)):
+            return pair
+        # There are 8,000 codes of three letters, so a name like "raw-all" would be a pair of codes too.
+        if (pair := pair_of_codes(corpus)) and any(map(code_in_name, pair)):
+            return pair
+        return None
+
+    def languages_of(self, corpus: str) -> tuple[str, str]:
+        """Return the language codes of a corpus: its own, or else the languages of the dataset.
+
+        They are the codes of source and target; "source" and "target" if they are unknown.
+        """
+        return self.own_languages_of(corpus) or known_codes(self.source_language, self.target_language)
+
     def filters_of(self, corpus: str) -> dict[str, float]:
         """Return the filters of a corpus: its own, or else ``data.filters``."""
         own = self.corpora.get(corpus, CorpusConfig()).filters
         return self.filters if own is None else own
 
-    def with_corpora(self, files: Mapping[str, list[str]], tags: Iterable[str]) -> Self:
+    def with_corpora(
+        self,
+        files: Mapping[str, list[str]],
+        tags: Iterable[str],
+        held_out: Mapping[str, Mapping[str, list[str]]] = {},
+    ) -> Self:
         """Return the section with further corpora, or with other files for its corpora, and with tags switched on.
 
         Args:
             files: files of each corpus to add or change; an empty list keeps the files it has.
             tags: names of the corpora that get a tag.
+            held_out: validation and test files of each corpus, by split.
 
         Raises:
-            NmtError: for a name that a corpus cannot have, and for a tag whose corpus does not exist.
+            NmtError: for a name that a corpus cannot have, and for a tag or a file whose corpus does not exist.
         """
         corpora = dict(self.corpora)
         for name, given in files.items():
@@ -255,6 +310,15 @@ class DataConfig(Section):
                     "of the further corpus with its name. Add that corpus, or leave the tag out."
                 )
             corpora[name] = corpora[name].model_copy(update={"tag": True})
+        for split, given_files in held_out.items():
+            for name, given in given_files.items():
+                if name not in corpora:
+                    raise NmtError(
+                        Argument(split),
+                        f" names corpus {name!r}{did_you_mean(name, corpora)}, and there is none. It takes files of "
+                        "the dataset, or files of a further corpus as NAME=FILE. Add that corpus, or correct the name.",
+                    )
+                corpora[name] = corpora[name].model_copy(update={split: given})
         return self.model_copy(update={"corpora": corpora})
 
     def contradictions(self) -> list[Contradiction]:

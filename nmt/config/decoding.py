@@ -104,6 +104,15 @@ class DecodingKeys:
     tag: Annotated[str | None, Key("Corpus whose tag is put before each source.")] = None
     """Name of a corpus that was prepared with a tag; null: no tag. It also applies to validation by translating."""
 
+    target_language: Annotated[str | None, Key(
+        "Target language, of a model that has several.", (),
+    )] = None  # fmt: skip
+    """Code of the target language. null: the only one; of several, each translation has to choose."""
+    source_language: Annotated[str | None, Key(
+        "Source language, of a model that has several.", (),
+    )] = None  # fmt: skip
+    """Code of the source language. It changes how lines are split into sentences. null: the only one, or unknown."""
+
     def search(self, *, sampled: bool = False) -> str:
         """Return the kind of search by these settings."""
         return SAMPLING if sampled else BEAM if self.beam_size > 1 else GREEDY

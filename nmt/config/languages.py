@@ -117,6 +117,19 @@ def _joined(match: re.Match[str] | None, other: str | None) -> str | None:
     return "-".join(filter(None, parts)) + variants.lower() if known else None
 
 
+def pair_of_codes(text: str) -> tuple[str, str] | None:
+    """Return the two codes in ``text``, such as "en-de", or "en,pt-BR" if a code has a region; None for other text.
+
+    >>> pair_of_codes("spa-gn"), pair_of_codes("en,pt-br"), pair_of_codes("web-news")
+    (('es', 'gn'), ('en', 'pt-BR'), None)
+    """
+    codes = [standard_code(part) for part in text.split("," if "," in text else "-")]
+    match codes:
+        case [str() as source, str() as target]:
+            return source, target
+    return None
+
+
 def refusal_of(text: str) -> str:
     """Return why a text is no language code, with the nearest code or name, for messages."""
     nearest = did_you_mean(text.lower(), _CODES)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from annotated_types import Ge, Le
@@ -52,6 +53,11 @@ class TrainingConfig(Section):
     corpora: Weights = Field({})
     """Number of times that an epoch uses the pairs of each corpus of the dataset; 1 for corpora that are not named.
     With 0.3, each epoch draws 30% of the pairs anew; with 0 it uses none."""
+    corpus_temperature: float = Field(1.0, ge=1, le=100)
+    """Temperature T at which an epoch draws from the corpora (Arivazhagan et al. 2019, "Massively Multilingual Neural
+    Machine Translation in the Wild"): a corpus with a share p of the pairs gets a share proportional to p^(1/T), and
+    the epoch as many pairs as before. 1: its own share. Large values: equal shares. Weights of ``corpora`` and
+    ``stages`` multiply the result."""
     stages: Annotated[list[StageConfig], AfterValidator(_check_stages)] = Field([])
     """Stages of training, in place of ``corpora``. A stage lasts until an epoch and has its own weights of corpora."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
@@ -135,7 +141,7 @@ class TrainingConfig(Section):
     """Number of steps between validations within an epoch; null: validate only at the end of each epoch."""
     decode_validation: int = Field(0, ge=0, le=2**40)
     """Number of validation sentences, from the first on, that each validation translates greedily and scores with BLEU
-    and chrF; 0: none."""
+    and chrF; 0: none. Several language pairs share the number, and the scores are the means of theirs."""
     samples: int = Field(3, ge=0, le=1000)
     """Number of validation sentences, from the first on, whose translations each validation shows."""
     best_by: BestBy = "accuracy"
@@ -183,6 +189,21 @@ class TrainingConfig(Section):
             if stage.until_epoch is None or epoch <= stage.until_epoch:
                 return stage.corpora.get(corpus, 0.0)
         return self.corpora.get(corpus, 1.0)
+
+    def weights(self, pairs: Mapping[str, int], epoch: int) -> dict[str, float]:
+        """Return how many times an epoch uses the pairs of each corpus.
+
+        Args:
+            pairs: number of pairs of each corpus, by name.
+            epoch: number of the epoch, from 1.
+        """
+        weights = {name: self.weight(name, epoch) for name in pairs}
+        if self.corpus_temperature == 1:
+            return weights
+        total = sum(pairs.values())
+        factors = {name: (count / total) ** (1 / self.corpus_temperature - 1) for name, count in pairs.items()}
+        scale = total / math.fsum(factors[name] * count for name, count in pairs.items())
+        return {name: scale * factors[name] * weight for name, weight in weights.items()}
 
     @property
     def spans(self) -> list[range]:

@@ -10,7 +10,7 @@ from nmt.config.training import VariantName
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences, Split, offsets_of
 from nmt.data.variants import UNKNOWN, VARIANTS, Languages
-from nmt.tokenizers.base import UNK, Tokenizer
+from nmt.tokenizers.base import UNK, Tokenizer, leading_tags
 
 STREAM = 2
 """Last number of the random seed, after (seed, epoch). Subword sampling uses 0 and 1, the numbers of the sides."""
@@ -22,7 +22,7 @@ def augment_split(
     shares: Mapping[VariantName, float],
     seed: int,
     epoch: int,
-    languages: Languages = UNKNOWN,
+    parts: Sequence[tuple[range, Languages]] = (),
 ) -> Split:
     """Return a split in memory in which variants replace some pairs: pair i is pair i of ``split``, or its variant.
 
@@ -36,28 +36,35 @@ def augment_split(
         shares: share of the pairs that each variant replaces; the sum is at most 1.
         seed: seed of the run.
         epoch: number of the epoch, from 1.
-        languages: language codes of source and target.
+        parts: ranges of pairs with their codes of source and target, for a split of several language pairs; a pair is
+            joined with a pair of the same part. Empty: all pairs are alike, and their languages are unknown.
     """
+    parts = parts or [(range(len(split)), UNKNOWN)]
     random = np.random.default_rng([seed, epoch, STREAM])
     kinds = np.searchsorted(np.cumsum([*shares.values()]), random.random(len(split)), side="right")
     chosen = np.flatnonzero(kinds < len(shares))
-    partners = (chosen + random.integers(1, max(2, len(split)), len(chosen))) % len(split)  # continue a joined pair
+    partners, languages = chosen.copy(), []  # a partner continues a joined pair
+    for pairs, codes in parts:
+        is_part = (chosen >= pairs.start) & (chosen < pairs.stop)
+        here = chosen[is_part] - pairs.start
+        partners[is_part] = pairs.start + (here + random.integers(1, max(2, len(pairs)), len(here))) % len(pairs)
+        languages += [codes] * len(here)
     dice = Random(int(random.integers(2**63)))
     variants = [VARIANTS[name] for name in shares]
     sides = split.source, split.target
-    first_tag = tokenizers[0].size - len(tokenizers[0].tags)
     longest = [int(side.lengths.max()) for side in sides]
     # Arrays of numbers rather than lists: a large corpus has millions of variants.
     indices, lengths, tokens = array("q"), (array("q"), array("q")), (array("I"), array("I"))
-    for index, partner, kind in zip(chosen.tolist(), partners.tolist(), kinds[chosen].tolist(), strict=True):
+    draws = zip(chosen.tolist(), partners.tolist(), kinds[chosen].tolist(), languages, strict=True)
+    for index, partner, kind, codes in draws:
         pair, variant = _text(split, tokenizers, index), variants[kind]
         following = _text(split, tokenizers, partner) if variant is VARIANTS["join"] else pair
         if pair is None or following is None:
             continue
-        texts = variant(pair, following, dice, languages)
+        texts = variant(pair, following, dice, codes)
         rows = [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, texts, strict=True)]
-        if rows[0] and split.source[index][0] >= first_tag:  # the variant keeps the tag of its corpus
-            rows[0] = [int(split.source[index][0]), *rows[0]]
+        if rows[0]:  # the variant keeps the tags of its pair
+            rows[0] = [*leading_tags(tokenizers[0], split.source[index].tolist()), *rows[0]]
         if any(not 0 < len(row) <= most or UNK in row for row, most in zip(rows, longest, strict=True)):
             continue
         indices.append(index)

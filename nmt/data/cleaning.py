@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.config.data import CorpusConfig, DataConfig
+from nmt.config.data import ORIGINAL, CorpusConfig, DataConfig
 from nmt.data.filters import Score, entities, has_table_quotes, letters_of, reason_finder, repair_pair
-from nmt.data.manifest import SPLITS
+from nmt.data.manifest import SIDES, SPLITS, SplitName
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import facts_of, read_pairs, read_scores, unit_of
 from nmt.data.sources.pairs import NumberedPairs, Pair
@@ -61,11 +61,14 @@ class Sources:
     """The files of a corpus. A role has a file of pairs, which may have shards, or two files with one side each."""
 
     corpus: list[TextFile]
-    """Files whose pairs are divided among training and the splits without files of their own."""
+    """Files whose pairs are divided among training and the splits without files of their own; empty if there are only
+    further corpora."""
     validation: list[TextFile] = field(default_factory=list)
     test: list[TextFile] = field(default_factory=list)
     further: dict[str, list[TextFile]] = field(default_factory=dict)
-    """Further corpora for training only, by name."""
+    """Files of further corpora, by name."""
+    held_out: dict[str, dict[SplitName, list[TextFile]]] = field(default_factory=dict)
+    """Validation and test files of further corpora, by name and split."""
 
     @classmethod
     def of(cls, path: Path) -> "Sources":
@@ -74,9 +77,42 @@ class Sources:
 
     @property
     def roles(self) -> dict[str, list[TextFile]]:
-        """Files by role. The role of ``corpus`` is "train"; a further corpus has its name as role."""
+        """Files by role, as ``role_of`` names it."""
         files = (self.corpus, self.validation, self.test)
-        return {role: role_files for role, role_files in zip(SPLITS, files, strict=True) if role_files} | self.further
+        roles = {role_of(ORIGINAL, split): given for split, given in zip(SPLITS, files, strict=True)} | self.further
+        for name, given_files in self.held_out.items():
+            roles |= {role_of(name, split): given for split, given in given_files.items()}
+        return {role: role_files for role, role_files in roles.items() if role_files}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all corpora."""
+        return [*([ORIGINAL] if self.corpus else []), *self.further]
+
+    @property
+    def first(self) -> list[TextFile]:
+        """Files of the first corpus."""
+        return self.corpus or next(iter(self.further.values()))
+
+
+def role_of(corpus: str, split: SplitName) -> str:
+    """Return the role of files: "train", "validation" and "test", "NAME" and "NAME test" for a further corpus."""
+    if corpus == ORIGINAL:
+        return split
+    return corpus if split == "train" else f"{corpus} {split}"
+
+
+def corpus_and_split(role: str) -> tuple[str, SplitName]:
+    """Return the corpus and the split of a role.
+
+    >>> corpus_and_split("train"), corpus_and_split("es-gn"), corpus_and_split("es-gn test")
+    (('original', 'train'), ('es-gn', 'train'), ('es-gn', 'test'))
+    """
+    corpus, _, last = role.rpartition(" ")
+    for split in SPLITS:
+        if last == split:
+            return corpus or ORIGINAL, split
+    return role, "train"
 
 
 @dataclass
@@ -152,7 +188,7 @@ class PairLocator:
 
     def __call__(self, index: int) -> str:
         """Return file, line and beginning of pair ``index``."""
-        role = next(role for role, indices in self.roles.items() if index in indices)
+        role = next(role for role, indices in self.roles.items() if index % len(self.store) in indices)
         return place_of(self.sources.roles[role], self.store.number(index), self.store[index])
 
 
@@ -167,7 +203,7 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     limit = min(config.n_sentences or AUTO_SAMPLE_PAIRS, AUTO_SAMPLE_PAIRS)
     texts: list[str] = []
     characters = 0
-    for _, pair in itertools.islice(read_pairs(sources.corpus, config), limit):
+    for _, pair in itertools.islice(read_pairs(sources.first, config), limit):
         if isinstance(pair, Pair):
             texts += map(collapse_white_space, pair)
             characters += sum(map(len, pair))
@@ -326,15 +362,14 @@ def read_corpus(
     with PairStoreWriter(folder) as store:
         for role, files in sources.roles.items():
             start = store.count
-            columns = plain if role in sources.further else config
+            name, split = corpus_and_split(role)
+            columns = config if name == ORIGINAL else columns_of(name, plain)
             most = config.n_sentences if role == "train" else None
-            is_reversed = role in sources.further and config.corpora.get(role, CorpusConfig()).reverse
-            if is_reversed:  # names of languages would tell the sides that are to be exchanged
-                columns = columns.model_copy(update={"source_language": None, "target_language": None})
-            trains = role not in {"validation", "test"}
-            keeps_empty = role == "test" and not config.drop_empty
+            is_reversed = config.corpora.get(name, CorpusConfig()).reverse
+            trains = split == "train"
+            keeps_empty = split == "test" and not config.drop_empty
             facts += facts_of(files, columns)
-            own = config.model_copy(update={"filters": config.filters_of(role) if trains else {}})
+            own = config.model_copy(update={"filters": config.filters_of(name) if trains else {}})
             reads = [_read(files, columns, most, is_reversed=is_reversed) for _ in range(3)]
             for_score, for_shifted = (
                 (repair_pair(item, config) if isinstance(item, Pair) else None for _, item in items)
@@ -373,6 +408,16 @@ def read_corpus(
             roles[role] = range(start, store.count)
     hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes, letter_hashes)]
     return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, normalized, hashes[2], facts)
+
+
+def columns_of(name: str, config: DataConfig) -> DataConfig:
+    """Return the section with the languages of a further corpus, which tell the sides of its files."""
+    corpus = config.corpora.get(name, CorpusConfig())
+    if corpus.reverse:  # names of languages would tell the sides that are to be exchanged
+        return config.model_copy(update={"source_language": None, "target_language": None})
+    source, target = config.languages_of(name)
+    known = {"source_language": source, "target_language": target}
+    return config.model_copy(update={key: None if code in SIDES else code for key, code in known.items()})
 
 
 MIN_LOG_RATIO = 10.0  # nats: in a foreign side, the other column's language is exp(10), 22,000, times more likely

@@ -10,7 +10,7 @@ import statistics
 import threading
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -28,7 +28,7 @@ from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences, offsets_of
 from nmt.errors import DataError, NmtError, counted
 from nmt.message import Argument
-from nmt.tokenizers.base import UNK, Tokenizer, tag_id
+from nmt.tokenizers.base import UNK, Tokenizer, leading_tags, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
 CHUNK_PAIRS = 2_000  # pairs encoded at a time
@@ -92,17 +92,26 @@ class LengthLimits(NamedTuple):
     max_tokens: int | None
     """Most tokens of each side."""
     max_ratio: float | None
-    """Largest ratio of the sides relative to ``median``."""
-    median: float
-    """Median of target characters per source character in the corpus."""
+    """Largest ratio of the sides relative to the median of their direction."""
 
-    def violation(self, pair: Pair, source_tokens: int, target_tokens: int) -> str | None:
+    def violation(self, pair: Pair, source_tokens: int, target_tokens: int, median: float) -> str | None:
         """Return the reason to drop a pair with these numbers of tokens, or None."""
         if self.max_tokens is not None and max(source_tokens, target_tokens) > self.max_tokens:
             return "too long"
-        if self.max_ratio is not None and relative_ratio(pair, self.median) > self.max_ratio:
+        if self.max_ratio is not None and relative_ratio(pair, median) > self.max_ratio:
             return "length ratio"
         return None
+
+
+class Encoding(NamedTuple):
+    """Treatment of some pairs of a pair store."""
+
+    pairs: range
+    """Indices of the pairs."""
+    tags: tuple[str, ...] = ()
+    """Tags before each source."""
+    median: float = 1.0
+    """Median of target characters per source character in the direction of the pairs."""
 
 
 class EncodedChunk(NamedTuple):
@@ -121,20 +130,20 @@ class EncodedChunk(NamedTuple):
 class Encoder:
     """Encodes pairs of a pair store."""
 
-    def __init__(self, store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
+    def __init__(self, store: Path, tokenizers: dict[Side, Path], encodings: Sequence[Encoding]) -> None:
         """Open the store and load the tokenizers. Call it in the process that encodes."""
         self.store = PairStore(store)
         self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
-        self._tags = [(tag_id(self.source, name), pairs) for name, pairs in tags.items()]
+        self._encodings = [(part, [tag_id(self.source, tag) for tag in part.tags]) for part in encodings]
 
     def encode(self, indices: np.ndarray, limits: LengthLimits | None) -> EncodedChunk:
         """Return the pairs at ``indices`` of the store as token ids; without ``limits`` all of them."""
         kept, texts, sources, targets, dropped = [], [], [], [], []
         for index in indices.tolist():
             pair = self.store[index]
-            tag = [id_ for id_, pairs in self._tags if index in pairs]
-            source, target = [*tag, *self.source.encode(pair.source)], self.target.encode(pair.target)
-            if limits and (reason := limits.violation(pair, len(source), len(target))):
+            part, tags = next(found for found in self._encodings if index in found[0].pairs)
+            source, target = [*tags, *self.source.encode(pair.source)], self.target.encode(pair.target)
+            if limits and (reason := limits.violation(pair, len(source), len(target), part.median)):
                 dropped.append((reason, index))
                 continue
             kept.append(index)
@@ -151,9 +160,9 @@ class Encoder:
 _worker_encoder: Encoder  # encoder of this process, if it is a worker
 
 
-def _start_worker(store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
+def _start_worker(store: Path, tokenizers: dict[Side, Path], encodings: Sequence[Encoding]) -> None:
     global _worker_encoder  # noqa: PLW0603 - an initializer cannot return a value
-    _worker_encoder = Encoder(store, tokenizers, tags)
+    _worker_encoder = Encoder(store, tokenizers, encodings)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -203,15 +212,15 @@ Encode = Callable[[Iterable[np.ndarray], LengthLimits | None], Iterator[EncodedC
 
 @contextlib.contextmanager
 def open_encoder(
-    store: Path, tokenizers: dict[Side, Path], pairs: int, tags: dict[str, range] | None = None
+    store: Path, tokenizers: dict[Side, Path], pairs: int, encodings: Sequence[Encoding]
 ) -> Iterator[Encode]:
     """Yield a function that encodes stored pairs in this process, or for many pairs on every processor.
 
-    ``tags`` gives ranges of pairs by tag; sources of these pairs begin with the tag.
+    ``pairs`` is their number, and ``encodings`` covers all of them.
     Workers are spawned instead of forked, so that threads of this process cannot hang them. They do not load
     TensorFlow.
     """
-    workers, parts = available_processors(), (store, tokenizers, tags or {})
+    workers, parts = available_processors(), (store, tokenizers, encodings)
     if pairs < PARALLEL_PAIRS or workers == 1:
         encoder = Encoder(*parts)
         with encoder.store:
@@ -259,12 +268,11 @@ class WrittenSplit(NamedTuple):
 
 def write_split(
     folder: Path, name: SplitName, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int],
-    config: DataConfig, report: Progress, median: float,
+    config: DataConfig, report: Progress,
 ) -> WrittenSplit:  # fmt: skip
     """Write the token ids and offsets of each side, and the raw text of the splits that need it later.
 
     Pairs beyond the length limits of ``config`` are dropped from training and validation, but never from the test.
-    ``median`` is the median of target characters per source character in the corpus.
 
     Raises:
         DataError: if no pair is left.
@@ -283,7 +291,7 @@ def write_split(
             for side in SIDES
             if name != "train" or config.subword_sampling
         }
-        limits = None if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio, median)
+        limits = None if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
         for encoded in encode(chunks, limits):
             kept.extend(encoded.kept)
             dropped += encoded.dropped
@@ -354,8 +362,7 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         chunk_seed = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
         rows = []
         for row, ids in zip(itertools.count(start), tokenizer.sample(texts, chunk_seed)):
-            tag = [id_ for id_ in prepared[row][:1].tolist() if id_ >= tokenizer.size - len(tokenizer.tags)]
-            sampled = np.array([*tag, *ids], prepared.tokens.dtype)
+            sampled = np.array([*leading_tags(tokenizer, prepared[row]), *ids], prepared.tokens.dtype)
             rows.append(sampled if len(sampled) <= longest else prepared[row])
         tokens.append(np.concatenate(rows))
         lengths.extend(map(len, rows))

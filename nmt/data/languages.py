@@ -11,6 +11,7 @@ from nmt.config.languages import (
     MOST_PARTS,
     code_in_name,
     language_name,
+    pair_of_codes,
     refusal_of,
     same_language,
     standard_code,
@@ -35,12 +36,10 @@ def language_pair(text: str) -> tuple[str, str]:
     Raises:
         NmtError: if ``text`` is not a pair of codes.
     """
+    if pair := pair_of_codes(text):
+        return pair
     parts = text.split("," if "," in text else "-")
-    codes = [standard_code(part) for part in parts]
-    match codes:
-        case [str() as source, str() as target]:
-            return source, target
-    unknown = [part for part, code in zip(parts, codes, strict=True) if part.strip() and not code]
+    unknown = [part for part in parts if part.strip() and not standard_code(part)]
     reason = f"{refusal_of(unknown[0])}. " if unknown and len(parts) == len(SIDES) else ""
     raise NmtError(
         Argument("languages"),

@@ -7,22 +7,25 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from nmt.config.data import ORIGINAL, DataConfig
+from nmt.config.data import ORIGINAL, DataConfig, known_codes
+from nmt.config.languages import matching_code
 from nmt.config.record import Record
-from nmt.errors import DataError
-from nmt.message import Argument
+from nmt.errors import DataError, NmtError
+from nmt.message import Argument, Settings
 from nmt.storage.json_file import read_json, restore_remedy
+from nmt.storage.names import did_you_mean
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[7] = 7
-"""Number of the format in which manifests are written. Up to format 6, there is no normalization ``nfc`` and no
-``report.median_length_ratio``, and ``settings.max_length_ratio`` was a ratio of tokens. Format 5 has no
-``repeating_targets``, format 4 has only one corpus, and format 3 has no language codes. Up to format 2, a side has
-exactly one token file. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[8] = 8
+"""Number of the format in which manifests are written. Up to format 7, all pairs have the same direction. Up to
+format 6, there is no normalization ``nfc`` and no ``report.median_length_ratio``, and ``settings.max_length_ratio`` was
+a ratio of tokens. Format 5 has no ``repeating_targets``, format 4 has only one corpus, and format 3 has no language
+codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
+``settings.normalization`` ``normalisation``."""
 
 
 def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
@@ -35,6 +38,8 @@ BySide = AfterValidator(_check_sides)
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Counts = Annotated[dict[str, Count], BySide, Field(min_length=1)]
 """Counts by side."""
+SEVERAL = "mul"
+"""Code for several languages (ISO 639-2)."""
 ORDINARY_REPEATS = 0.02
 """Smallest share of training targets with a phrase three times in a row at which such repeats count as ordinary."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -75,6 +80,32 @@ class CorpusCounts(Record):
     pairs: Count
     tag: bool = False
     """Whether its sources begin with its tag."""
+    direction: Count | None = None
+    """Index of its language pair in ``directions``; None if the dataset has none."""
+
+
+class Direction(Record):
+    """A language pair of a dataset. Its validation pairs are consecutive, and its test pairs."""
+
+    source: str
+    """Code of the source language; "source" if it is unknown."""
+    target: str
+    """Code of the target language; "target" if it is unknown."""
+    tag: str | None = None
+    """Tag before each source, which says the target language; None: sources have none."""
+    pairs: dict[str, Count] = Field(default_factory=dict)
+    """Number of pairs, by split."""
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Codes of source and target."""
+        return self.source, self.target
+
+    @property
+    def name(self) -> str:
+        """Both codes, such as "es-gn"; "en,pt-BR" if a code has a region."""
+        separator = "," if "-" in self.source + self.target else "-"
+        return f"{self.source}{separator}{self.target}"
 
 
 class DataReport(Record):
@@ -101,7 +132,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5, 6, 7]
+    format: Literal[1, 2, 3, 4, 5, 6, 7, 8]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -119,6 +150,9 @@ class Manifest(Record):
     splits: dict[str, SplitCounts]
     corpora: dict[str, CorpusCounts] = Field(default_factory=dict)
     """Corpora of the training split by name, in order; empty if all pairs are of the corpus "original"."""
+    directions: list[Direction] = Field(default_factory=list)
+    """Language pairs of a dataset of several, in the order of their validation and test pairs; empty for a single
+    pair."""
     repeating_targets: float | None = Field(None, ge=0, le=1)
     """Share of training targets with a phrase three times in a row; None before format 6, and for imported runs."""
     report: DataReport = DataReport()
@@ -135,6 +169,14 @@ class Manifest(Record):
             raise ValueError(f"splits has the keys {', '.join(self.splits) or 'none'} instead of {', '.join(SPLITS)}")
         if sum(self.pairs_by_corpus.values()) != self.splits["train"].pairs:
             raise ValueError("corpora have other numbers of pairs than the training split")
+        numbers = [corpus.direction for corpus in self.corpora.values() if corpus.direction is not None]
+        if any(number >= len(self.directions) for number in numbers):
+            raise ValueError("a corpus has a direction that does not exist")
+        for name, split in self.splits.items():
+            if self.directions and not self.is_imported:
+                counted = sum(direction.pairs.get(name, 0) for direction in self.directions)
+                if counted != split.pairs:
+                    raise ValueError(f"directions have other numbers of pairs than the {name} split")
         return self
 
     @property
@@ -158,12 +200,79 @@ class Manifest(Record):
 
     @property
     def languages(self) -> dict[Side, str]:
-        """Language code of each side; "source" or "target" if it is unknown."""
-        codes: dict[Side, str | None] = {
-            "source": self.settings.source_language,
-            "target": self.settings.target_language,
-        }
-        return {side: side if code in (None, "auto") else str(code) for side, code in codes.items()}
+        """Language code of each side; "source" or "target" if it is unknown, "mul" for several languages."""
+        if self.directions:
+            sources = {direction.source for direction in self.directions}
+            targets = {direction.target for direction in self.directions}
+            return {
+                "source": sources.pop() if len(sources) == 1 else SEVERAL,
+                "target": targets.pop() if len(targets) == 1 else SEVERAL,
+            }
+        source, target = known_codes(self.settings.source_language, self.settings.target_language)
+        return {"source": source, "target": target}
+
+    @property
+    def is_multilingual(self) -> bool:
+        """Whether the dataset has several directions."""
+        return len(self.directions) > 1
+
+    @property
+    def training_parts(self) -> list[tuple[range, tuple[str, str]]]:
+        """Consecutive training pairs with the codes of their languages: each corpus of a dataset of several pairs."""
+        languages = self.languages["source"], self.languages["target"]
+        if not self.directions:
+            return [(range(self.splits["train"].pairs), languages)]
+        parts, start = [], 0
+        for corpus in self.corpora.values():
+            pairs = range(start, start + corpus.pairs)
+            parts.append((pairs, self.directions[corpus.direction or 0].languages))
+            start += corpus.pairs
+        return parts or [(range(self.splits["train"].pairs), self.directions[0].languages)]
+
+    @property
+    def all_directions(self) -> list[Direction]:
+        """The directions of the dataset, or its single one."""
+        languages = self.languages
+        pairs = {name: split.pairs for name, split in self.splits.items()}
+        return self.directions or [Direction(source=languages["source"], target=languages["target"], pairs=pairs)]
+
+    def rows(self, split: SplitName) -> list[tuple[Direction, range]]:
+        """Return the pairs of each direction in the validation or the test split."""
+        rows, start = [], 0
+        for direction in self.all_directions:
+            end = start + direction.pairs.get(split, 0)
+            rows.append((direction, range(start, end)))
+            start = end
+        return rows
+
+    def direction(self, source: str | None, target: str | None) -> Direction:
+        """Return the direction between two languages, which may be one that no pair of the dataset has (zero-shot).
+
+        Args:
+            source: code of the source language; None: the source language of all directions with this target.
+            target: code of the target language; None: the only target language.
+
+        Raises:
+            NmtError: if the dataset does not have a language, or has several target languages and none is given.
+        """
+        known = self.all_directions
+        sources = list(dict.fromkeys(one.source for one in known))
+        targets = list(dict.fromkeys(one.target for one in known))
+        if target is None and len(targets) > 1:
+            raise NmtError(
+                f"The model translates into several languages: {', '.join(targets)}. Choose one with ",
+                Settings({"decoding.target_language": targets[0]}),
+                ".",
+            )
+        wanted = _known_code("target_language", target, targets)
+        fitting = [one for one in known if one.target == wanted]
+        if source is None:
+            several = len({one.source for one in fitting}) > 1
+            return fitting[0].model_copy(update={"source": SEVERAL}) if several else fitting[0]
+        readable = list(dict.fromkeys([*sources, *targets])) if self.is_multilingual else sources
+        found = _known_code("source_language", source, readable)
+        same = [one for one in fitting if one.source == found]
+        return same[0] if same else fitting[0].model_copy(update={"source": found, "pairs": {}})
 
     @property
     def fingerprint(self) -> str:
@@ -172,8 +281,24 @@ class Manifest(Record):
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def _known_code(key: str, code: str | None, known: list[str]) -> str:
+    """Return the code among known ones that means the same language; the only known one for None."""
+    if code is None:
+        return known[0]
+    match = matching_code(code, known)
+    if match in known:
+        return match
+    if known in (["source"], ["target"]):  # a model of unknown languages translates as it was trained
+        return known[0]
+    raise NmtError(
+        Settings({f"decoding.{key}": code}),
+        f": the model does not know this language{did_you_mean(code, known)}. It knows {', '.join(known)}. Give one of "
+        "these.",
+    )
+
+
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file of format 1 to 7.
+    """Return the manifest in a file of format 1 to 8.
 
     Raises:
         NotFoundError: if there is no such file.

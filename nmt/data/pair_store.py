@@ -90,21 +90,27 @@ def _read_at(file: io.FileIO, start: int, size: int) -> bytes:
 
 
 class PairStore:
-    """Random access to the pairs that a ``PairStoreWriter`` wrote."""
+    """Random access to the N pairs that a ``PairStoreWriter`` wrote. Pair N + i is pair i with its sides exchanged."""
 
     def __init__(self, folder: Path) -> None:
         """Open a store whose writer is closed."""
         self._text, self._index = ((folder / name).open("rb", buffering=0) for name in ("text", "index"))
+        self._count = self._index.seek(0, io.SEEK_END) // _ENTRY.size
+
+    def __len__(self) -> int:
+        """Return N."""
+        return self._count
 
     def _entry(self, index: int) -> tuple[int, ...]:
         # The file is read, not mapped: pages of a memory map count as memory of this process.
-        return _ENTRY.unpack(_read_at(self._index, _ENTRY.size * index, _ENTRY.size))
+        return _ENTRY.unpack(_read_at(self._index, _ENTRY.size * (index % self._count), _ENTRY.size))
 
     def __getitem__(self, index: int) -> Pair:
         """Return pair ``index``, counted from 0."""
         start, middle, end, _ = self._entry(index)
         content = _read_at(self._text, start, end - start)
-        return Pair(content[: middle - start].decode("utf-8"), content[middle - start :].decode("utf-8"))
+        pair = Pair(content[: middle - start].decode("utf-8"), content[middle - start :].decode("utf-8"))
+        return pair if index < self._count else Pair(pair.target, pair.source)
 
     def read(self, indices: Sequence[int] | np.ndarray) -> list[Pair]:
         """Return the pairs at ``indices``, in that order."""

@@ -3,13 +3,13 @@
 import contextlib
 import datetime
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.data import ORIGINAL, DataConfig
+from nmt.config.data import DataConfig
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -23,7 +23,14 @@ from nmt.data.cleaning import (
     resolve_auto,
 )
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
-from nmt.data.encoding import RATIO_PAIRS, WrittenSplit, median_ratio, open_encoder, write_split
+from nmt.data.directions import (
+    Languages,
+    PairRanges,
+    mirrored,
+    tags_of_languages,
+    training_corpora,
+)
+from nmt.data.encoding import RATIO_PAIRS, Encoding, WrittenSplit, median_ratio, open_encoder, write_split
 from nmt.data.filters import Score
 from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
@@ -31,6 +38,7 @@ from nmt.data.manifest import (
     SIDES,
     CorpusCounts,
     DataReport,
+    Direction,
     Manifest,
     Side,
     SourceFile,
@@ -70,6 +78,11 @@ class TokenizerSource(NamedTuple):
     """Settings with which the tokenizers were fitted."""
 
     @property
+    def tags(self) -> Sequence[str]:
+        """Tags of the source tokenizer."""
+        return load_tokenizer(self.folder / "tokenizer.source.json").tags
+
+    @property
     def files(self) -> list[Path]:
         """The tokenizer files, sorted by name."""
         return sorted(self.folder.glob("tokenizer.*"))
@@ -95,7 +108,7 @@ def prepare(
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
-    report, several = report or (lambda step, done, total: None), bool(sources.further)
+    report = report or (lambda step, done, total: None)
     folder = DATASETS / check_name(name, "dataset")
     remove_abandoned(DATASETS)
     files = _source_files(sources)
@@ -105,11 +118,8 @@ def prepare(
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
     refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in every_file(role_files)])
-    named = named_columns(sources.corpus, settings)
-    fallback = tokenizer_source.settings if tokenizer_source else None
-    settings = resolve_languages(sources.corpus, resolve_auto(sources, settings), fallback, named)
-    is_scored = any("score" in settings.filters_of(corpus) for corpus in (ORIGINAL, *sources.further))
-    score = make_scorer(settings) if make_scorer and settings.score_runs and is_scored else None
+    settings, named = _resolved(sources, settings, tokenizer_source)
+    score = _scorer(sources, settings, make_scorer)
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
         temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
@@ -120,38 +130,33 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        train = splits["train"]
-        median = _median_ratio(train, store)
+        train, corpora = splits["train"], training_corpora(sources, settings)
+        several, ranges = len(corpora) > 1, PairRanges.of(corpora, cleaned)
+        if settings.both_directions:
+            cleaned = mirrored(cleaned)
+        medians = _median_ratios(train, ranges, store)
         # Every prefix of the shuffled pairs is a random sample.
         mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
-        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings)
+        language_tags = tags_of_languages(ranges.languages, tokenizer_source.tags if tokenizer_source else None)
+        tags = list(dict.fromkeys([*settings.tags, *language_tags.values()]))
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings, tags)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
-        tags = {name: cleaned.roles[name] for name in settings.tags}
-        with open_encoder(scratch, paths, sum(map(len, splits.values())), tags) as encode:
+        encodings = _encodings(ranges, medians, settings.tags, language_tags)
+        with open_encoder(scratch, paths, sum(map(len, splits.values())), encodings) as encode:
             written = {
-                name: write_split(temporary, name, indices, encode, vocabulary, settings, report, median)
+                name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
                 for name, indices in splits.items()
             }
-        for split in written.values():
-            by_reason: dict[str, list[int]] = {}
-            for reason, index in split.dropped:
-                by_reason.setdefault(reason, []).append(index)
-            for reason, indices in by_reason.items():
-                cleaned.dropped.add_all(reason, indices, locate)
+        _record_dropped(written, cleaned, locate)
         report("comparing languages", 0, None)
         train = written["train"].kept
         mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
-        compared = _compare_languages(cleaned, mixed, store, locate)
-        corpora = {
-            ORIGINAL if role == "train" else role: CorpusCounts(
-                pairs=int(np.isin(train, cleaned.roles[role]).sum()), tag=role in settings.tags
-            )
-            for role in ("train", *sources.further) if several
-        }  # fmt: skip
+        compared = _compare_languages(cleaned, mixed, ranges, store, locate)
+        counts = _corpus_counts(train, ranges, settings.tags) if several else {}
+        median = medians[0] if len(medians) == 1 else _median_ratio(train, store)
         shutil.rmtree(scratch)
-        kept = np.concatenate([split.kept for split in written.values()])
-        ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
+        ambiguous, most = _count_translations(written, cleaned)
         if settings.header == "auto":
             settings = settings.model_copy(update={"header": named is not None})
         manifest = Manifest(
@@ -164,7 +169,8 @@ def prepare(
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
-            corpora=corpora,
+            corpora=counts,
+            directions=_directions(ranges, written, language_tags, is_single=bool(sources.corpus)),
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
                 facts=[printable(fact) for fact in cleaned.facts],
@@ -182,6 +188,24 @@ def prepare(
         )
         write_json(temporary / "manifest.json", manifest.to_json())
     return Dataset(folder, manifest, is_new=True)
+
+
+def _resolved(
+    sources: Sources, settings: DataConfig, tokenizer_source: TokenizerSource | None
+) -> tuple[DataConfig, tuple[str, str] | None]:
+    """Return the settings without "auto", and the names of the columns that the main corpus has, if it has any."""
+    settings = resolve_auto(sources, settings)
+    if not sources.corpus:
+        return settings, None
+    named = named_columns(sources.corpus, settings)
+    fallback = tokenizer_source.settings if tokenizer_source else None
+    return resolve_languages(sources.corpus, settings, fallback, named), named
+
+
+def _scorer(sources: Sources, settings: DataConfig, make_scorer: Callable[[DataConfig], Score] | None) -> Score | None:
+    """Return the function that scores pairs; None if no filter needs one."""
+    is_needed = any("score" in settings.filters_of(corpus) for corpus in sources.names)
+    return make_scorer(settings) if make_scorer and settings.score_runs and is_needed else None
 
 
 def _source_files(sources: Sources) -> list[SourceFile]:
@@ -258,8 +282,9 @@ def _remove_if_empty(folder: Path, *, existed: bool) -> None:
 
 
 def _write_tokenizers(
-    folder: Path, source: TokenizerSource | None, store: PairStore, train: np.ndarray, config: DataConfig
-) -> dict[Side, Tokenizer]:
+    folder: Path, source: TokenizerSource | None, store: PairStore, train: np.ndarray, config: DataConfig,
+    tags: list[str],
+) -> dict[Side, Tokenizer]:  # fmt: skip
     """Write and return the tokenizer of each side: copied from a run, or fitted on the training pairs.
 
     A joint vocabulary is fitted on both sides. Words and characters are counted in all training pairs. Subwords are
@@ -267,14 +292,14 @@ def _write_tokenizers(
     """
     if source:
         loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
-        for tag in config.tags:
+        for tag in tags:
             tag_id(loaded["source"], tag)
         for file in source.files:
             shutil.copyfile(file, folder / file.name)
         return loaded
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
-    fitted[0].tags = config.tags
+    fitted[0].tags = tags
     tokenizers: dict[Side, Tokenizer] = {"source": fitted[0], "target": fitted[-1]}
     for side, tokenizer in tokenizers.items():
         tokenizer.save(folder / f"tokenizer.{side}.json")
@@ -298,18 +323,97 @@ def _training_targets(folder: Path) -> Sequences:
     return Sequences(tokens, offsets)
 
 
-def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:
-    """Record training pairs with a side in a foreign language, and return the size of the examined sample."""
-    sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
-    for reason, positions in find_foreign_sides(store.read(sample)).items():
-        corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
-    return len(sample)
+def _count_translations(written: dict[SplitName, WrittenSplit], corpus: Corpus) -> tuple[int, int]:
+    """Return the number of sources with several translations, and the largest number of translations of a source."""
+    kept = np.concatenate([split.kept for split in written.values()])
+    return count_translations(corpus.sources[kept], corpus.targets[kept])
+
+
+def _median_ratios(train: np.ndarray, ranges: PairRanges, store: PairStore) -> list[float]:
+    """Return the median of target characters per source character in each direction."""
+    directions = ranges.directions[train]
+    return [_median_ratio(train[directions == number], store) for number in range(len(ranges.languages))]
+
+
+def _corpus_counts(train: np.ndarray, ranges: PairRanges, corpus_tags: list[str]) -> dict[str, CorpusCounts]:
+    """Return the numbers of training pairs of each corpus."""
+    is_multilingual = len(ranges.languages) > 1
+    return {
+        part.corpus.name: CorpusCounts(
+            pairs=int(np.isin(train, part.pairs).sum()),
+            tag=part.corpus.origin in corpus_tags,
+            direction=part.direction if is_multilingual else None,
+        )
+        for part in ranges.parts
+        if part.split == "train"
+    }
+
+
+def _encodings(
+    ranges: PairRanges, medians: list[float], corpus_tags: list[str], language_tags: dict[Languages, str]
+) -> list[Encoding]:
+    """Return how the pairs of each corpus and split are encoded. Training sources may have the tag of their corpus."""
+    encodings = []
+    for part in ranges.parts:
+        corpus = part.corpus
+        tags = [corpus.origin] if part.split == "train" and corpus.origin in corpus_tags else []
+        if corpus.languages in language_tags:
+            tags.append(language_tags[corpus.languages])
+        encodings.append(Encoding(part.pairs, tuple(tags), medians[part.direction]))
+    return encodings
+
+
+def _record_dropped(written: dict[SplitName, WrittenSplit], corpus: Corpus, locate: PairLocator) -> None:
+    """Add the pairs that were dropped for their length to the findings of a corpus."""
+    for split in written.values():
+        by_reason: dict[str, list[int]] = {}
+        for reason, index in split.dropped:
+            by_reason.setdefault(reason, []).append(index)
+        for reason, indices in by_reason.items():
+            corpus.dropped.add_all(reason, indices, locate)
+
+
+def _compare_languages(
+    corpus: Corpus, train: np.ndarray, ranges: PairRanges, store: PairStore, locate: PairLocator
+) -> int:
+    """Record training pairs with a side in a foreign language, and return the size of the examined sample.
+
+    Each direction is examined by itself, without reversed pairs.
+    """
+    as_read, examined = train[train < len(store)], 0
+    directions = ranges.directions[as_read]
+    for number in range(len(ranges.languages)):
+        pairs = as_read[directions == number]
+        sample = next(store.chunks(pairs[:SAMPLE_PAIRS], SAMPLE_BYTES), pairs)
+        for reason, positions in find_foreign_sides(store.read(sample)).items():
+            corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
+        examined += len(sample)
+    return examined
 
 
 def _median_ratio(train: np.ndarray, store: PairStore) -> float:
-    """Return the median of target characters per source character in a sample of the training pairs."""
+    """Return the median of target characters per source character in a sample of training pairs."""
     step = 1 + len(train) // RATIO_PAIRS  # the corpus may be sorted by length
     return median_ratio(store.read(train[::step])) or 1.0
+
+
+def _directions(
+    ranges: PairRanges, written: dict[SplitName, WrittenSplit], tags: dict[Languages, str], *, is_single: bool
+) -> list[Direction]:
+    """Return the directions of the dataset; none if all pairs have the languages of the main corpus."""
+    if is_single and len(ranges.languages) == 1 and not tags:
+        return []
+    counts = {
+        name: np.bincount(ranges.directions[split.kept], minlength=len(ranges.languages))
+        for name, split in written.items()
+    }
+    return [
+        Direction(
+            source=source, target=target, tag=tags.get((source, target)),
+            pairs={name: int(count[number]) for name, count in counts.items()},
+        )
+        for number, (source, target) in enumerate(ranges.languages)
+    ]  # fmt: skip
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

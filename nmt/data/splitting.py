@@ -2,11 +2,13 @@
 
 import random
 from array import array
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import Corpus, PairLocator, Sources
+from nmt.data.cleaning import Corpus, Findings, PairLocator, Sources, corpus_and_split, role_of
+from nmt.data.directions import PairRanges, TrainingCorpus, directions_of, first_corpora, training_corpora
 from nmt.data.manifest import SPLITS, SplitName
 from nmt.errors import DataError, counted
 
@@ -16,86 +18,168 @@ def assign_splits(
 ) -> dict[SplitName, np.ndarray]:
     """Return the pairs of each split as indices into the pair store, and add to the findings of the corpus.
 
-    A split with files of its own has their pairs. The pairs of ``sources.corpus`` are divided among the remaining
-    splits. The further corpora follow them in the training split, in order.
+    A split with files of its own has their pairs. The pairs of the first corpus of each direction are divided among the
+    remaining splits. All other corpora are for training only, and follow in order.
 
     Raises:
-        DataError: if a split or a further corpus would be empty.
+        DataError: if a split or a corpus would be empty.
     """
     dropped = corpus.dropped
-    separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
-    divisible, further = separate.pop("train"), {name: separate.pop(name) for name in sources.further}
-    everything = np.concatenate([divisible, *further.values()])
+    training = {name: _indices(corpus, name, "train") for name in sources.names}
+    given = _given(corpus, sources)
+    everything = np.concatenate([*training.values()])
     repeated = everything[duplicates(corpus.sources[everything], corpus.targets[everything])]
     (dropped if config.drop_duplicates else corpus.noticed).add_all("duplicates", repeated, locate)
     if config.drop_duplicates:
-        divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
-        further = {name: np.setdiff1d(indices, repeated, assume_unique=True) for name, indices in further.items()}
+        training = _without(training, repeated)
     if "near_duplicates" in config.filters:
         kept = int(config.filters["near_duplicates"])
-        everything = np.concatenate([divisible, *further.values()])  # without pairs that are dropped already
+        everything = np.concatenate([*training.values()])  # without pairs that are dropped already
         near = everything[duplicates(corpus.letters[everything], np.zeros(1, np.uint64), kept)]
         dropped.add_all("filter near_duplicates", near, locate)
-        divisible = np.setdiff1d(divisible, near, assume_unique=True)
-        further = {name: np.setdiff1d(indices, near, assume_unique=True) for name, indices in further.items()}
+        training = _without(training, near)
+    corpora = training_corpora(sources, config)
+    divided = first_corpora(corpora)
     if config.split == "by_source":
-        if "validation" in separate and "test" in separate:
-            leaking = np.isin(corpus.sources[separate["validation"]], corpus.sources[separate["test"]])
-            dropped.add_all("validation source that is in the test", separate["validation"][leaking], locate)
-            separate["validation"] = separate["validation"][~leaking]
-        if separate:
-            held_out = np.concatenate([corpus.sources[indices] for indices in separate.values()])
-            leaking = np.isin(corpus.sources[divisible], held_out)
-            dropped.add_all("training source that is in validation or test", divisible[leaking], locate)
-            divisible = divisible[~leaking]
+        _drop_sources_of_files(training, given, divided, corpus, locate)
+    assigned: dict[SplitName, list[np.ndarray]] = {name: [] for name in SPLITS}
+    for name in divided:
+        _refuse_empty(name, training[name], given, sources, dropped, corpora)
+        wanted = _splits_to_make(name, given, corpora)
+        parts = split_pairs(corpus.sources[training[name]], config, wanted)
+        for split in wanted[1:]:
+            assigned[split].append(training[name][parts[split]])
+        training[name] = training[name][parts["train"]]
+    for splits in given.values():
+        for split, indices in splits.items():
+            assigned[split].append(indices)
+    held = {split: np.concatenate(assigned[split]) for split in SPLITS if split != "train"}
+    has_directions = len(directions_of(corpora)) > 1
+    for name in training:
+        if name not in divided or has_directions:
+            training[name] = _without_leaks(
+                name,
+                training[name],
+                np.concatenate([*held.values()]),
+                corpus,
+                config,
+                locate,
+                both_sides=has_directions,
+            )
+    ranges = PairRanges.of(corpora, corpus)
+    count = len(corpus.sources)
+    trained = [training[part.origin] + count * part.is_reversed for part in corpora]
+    by_split: dict[SplitName, np.ndarray] = {"train": np.concatenate(trained)}
+    for split, indices in held.items():
+        both = np.concatenate([indices, indices + count]) if config.both_directions else indices
+        by_split[split] = both[np.argsort(ranges.directions[both], kind="stable")]
+    return by_split
+
+
+def _drop_sources_of_files(
+    training: dict[str, np.ndarray], given: dict[str, dict[SplitName, np.ndarray]], divided: list[str], corpus: Corpus,
+    locate: PairLocator,
+) -> None:  # fmt: skip
+    """Remove sources of test files from validation files, and sources of both from the corpora that are divided."""
+    for splits in given.values():
+        if "validation" in splits and "test" in splits:
+            leaking = np.isin(corpus.sources[splits["validation"]], corpus.sources[splits["test"]])
+            corpus.dropped.add_all("validation source that is in the test", splits["validation"][leaking], locate)
+            splits["validation"] = splits["validation"][~leaking]
+    held_out = [corpus.sources[indices] for splits in given.values() for indices in splits.values()]
+    for name in divided if held_out else ():
+        leaking = np.isin(corpus.sources[training[name]], np.concatenate(held_out))
+        corpus.dropped.add_all("training source that is in validation or test", training[name][leaking], locate)
+        training[name] = training[name][~leaking]
+
+
+def _indices(corpus: Corpus, name: str, split: SplitName) -> np.ndarray:
+    indices = corpus.roles[role_of(name, split)]
+    return np.arange(indices.start, indices.stop)
+
+
+def _given(corpus: Corpus, sources: Sources) -> dict[str, dict[SplitName, np.ndarray]]:
+    """Return the pairs of validation and test files, by corpus and split."""
+    given: dict[str, dict[SplitName, np.ndarray]] = {}
+    for role in sources.roles:
+        name, split = corpus_and_split(role)
+        if split != "train":
+            given.setdefault(name, {})[split] = _indices(corpus, name, split)
+    return given
+
+
+def _without(training: dict[str, np.ndarray], dropped: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: np.setdiff1d(indices, dropped, assume_unique=True) for name, indices in training.items()}
+
+
+def _splits_to_make(
+    name: str, given: Mapping[str, Mapping[SplitName, np.ndarray]], corpora: Sequence[TrainingCorpus]
+) -> tuple[SplitName, ...]:
+    """Return the splits that take pairs of a corpus: training, and splits without files in its direction."""
+    [languages] = [corpus.languages for corpus in corpora if corpus.name == name]
+    alike = [corpus.name for corpus in corpora if corpus.languages == languages]
+    with_files = {split for other in alike for split in given.get(other, {})}
+    return tuple(split for split in SPLITS if split == "train" or split not in with_files)
+
+
+def _refuse_empty(
+    name: str, training: np.ndarray, given: Mapping[str, Mapping[SplitName, np.ndarray]], sources: Sources,
+    dropped: Findings, corpora: Sequence[TrainingCorpus],
+) -> None:  # fmt: skip
+    """Refuse a corpus without a pair for each split."""
     left_out = f", with {dropped} left out" if dropped.counts else ""
     random = ", or set data.split=random" if any("source that is in" in reason for reason in dropped.counts) else ""
-    names = tuple(name for name in SPLITS if name not in separate)
-    if len(divisible) < len(names):
+    names = _splits_to_make(name, given, corpora)
+    if len(training) < len(names):
+        files = sources.roles[role_of(name, "train")]
         raise DataError(
-            f"{' and '.join(map(str, sources.corpus))} has {counted(len(divisible), 'usable pair')}{left_out}. "
+            f"{' and '.join(map(str, files))} has {counted(len(training), 'usable pair')}{left_out}. "
             f"{'Each of ' if len(names) > 1 else 'Split '}{', '.join(names)} needs at least one. Give a file with more "
             f"pairs{random}."
         )
-    for name, indices in separate.items():
+    for split, indices in given.get(name, {}).items():
         if not len(indices):
             raise DataError(
-                f"{' and '.join(map(str, sources.roles[name]))} leaves the {name} split empty{left_out}. Each of "
-                f"{', '.join(SPLITS)} needs at least one pair. Give another file{random}."
+                f"{' and '.join(map(str, sources.roles[role_of(name, split)]))} leaves the {split} split "
+                f"empty{left_out}. Each of {', '.join(SPLITS)} needs at least one pair. Give another file{random}."
             )
-    divided = split_pairs(corpus.sources[divisible], config, names)
-    assigned = separate | {name: divisible[indices] for name, indices in divided.items()}
-    if further:
-        further = _without_leaks(further, assigned, corpus, config, locate)
-        assigned["train"] = np.concatenate([assigned["train"], *further.values()])
-    return {name: assigned[name] for name in SPLITS}
 
 
 def _without_leaks(
-    further: dict[str, np.ndarray], splits: dict[str, np.ndarray], corpus: Corpus, config: DataConfig,
-    locate: PairLocator,
-) -> dict[str, np.ndarray]:  # fmt: skip
-    """Return the shuffled pairs of further corpora, without sources that are in validation or test.
+    name: str, indices: np.ndarray, held_out: np.ndarray, corpus: Corpus, config: DataConfig, locate: PairLocator, *,
+    both_sides: bool,
+) -> np.ndarray:  # fmt: skip
+    """Return the shuffled pairs of a corpus, without sources that are in validation or test.
 
-    A corpus with a tag has synthetic sources, which differ from the original ones. Its targets are compared too.
+    A corpus with a tag has synthetic sources, which differ from the original ones, so its targets are compared too.
+    With several directions, a source of one may be a target of another: ``both_sides`` compares the targets of the
+    corpus with the held-out sources too.
+
+    Raises:
+        DataError: if no pair is left.
     """
-    held_out = np.concatenate([splits["validation"], splits["test"]])
-    kept = {}
-    for name, indices in further.items():
-        sides = {"source": corpus.sources} | ({"target": corpus.targets} if config.corpora[name].tag else {})
-        left = indices
-        for side, hashes in sides.items() if config.split == "by_source" else ():
-            leaking = np.isin(hashes[left], hashes[held_out])
+    has_tag = name in config.corpora and config.corpora[name].tag
+    held_sources, held_targets = corpus.sources[held_out], corpus.targets[held_out]
+    if config.both_directions:
+        held_sources = np.concatenate([held_sources, held_targets])
+    left = indices
+    if config.split == "by_source":
+        leaking = {"source": np.isin(corpus.sources[left], held_sources), "target": np.zeros(len(left), bool)}
+        if has_tag:
+            leaking["target"] |= np.isin(corpus.targets[left], held_targets)
+        if both_sides:
+            leaking["target"] |= np.isin(corpus.targets[left], held_sources)
+        leaking["target"] &= ~leaking["source"]
+        for side, is_leaking in leaking.items():
             reason = f"{side} of corpus {name} that is in validation or test"
-            corpus.dropped.add_all(reason, left[leaking], locate)
-            left = left[~leaking]
-        if not len(left):
-            raise DataError(
-                f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
-                "needs at least one. Give other files, or leave it out."
-            )
-        kept[name] = left[shuffled_indices(len(left), config.seed)]
-    return kept
+            corpus.dropped.add_all(reason, left[is_leaking], locate)
+        left = left[~(leaking["source"] | leaking["target"])]
+    if not len(left):
+        raise DataError(
+            f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
+            "needs at least one. Give other files, or leave it out."
+        )
+    return left[shuffled_indices(len(left), config.seed)]
 
 
 def duplicates(sources: np.ndarray, targets: np.ndarray, kept: int = 1) -> np.ndarray:

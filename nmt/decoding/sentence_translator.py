@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.config.loading import change_decoding
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.manifest import Manifest, read_manifest
+from nmt.data.manifest import Direction, Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
 from nmt.decoding.translation import (
@@ -63,8 +63,10 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         """Whether training targets often repeat phrases, so that translations may."""
         self.epoch, self.weights = epoch, weights
         """Weights: an epoch number, "average", or for example "step-1500"; and their SHA-256, None if unknown."""
-        tag = config.decoding.tag
-        self._tag = [] if tag is None else [tag_id(source, tag)]
+        self.direction = _direction(manifest, config.decoding)
+        """Languages that it translates between."""
+        tags = filter(None, (config.decoding.tag, self.direction.tag))
+        self._tags = [tag_id(source, tag) for tag in tags]
 
     @classmethod
     def open(
@@ -122,10 +124,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
     @property
     def languages(self) -> tuple[str, str]:
         """Codes of the source and the target language; "source" and "target" if they are unknown."""
-        if self._manifest is None:
-            return "source", "target"
-        languages = self._manifest.languages
-        return languages["source"], languages["target"]
+        return self.direction.languages
 
     @property
     def engine(self) -> Engine:
@@ -224,7 +223,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
     ) -> list[list[int]]:
         """Return the ids of raw sentences, without bos and eos; no ids for a skipped sentence."""
-        encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
+        encoded = [[*self._tags, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for index, ids in enumerate(encoded):
             try:
                 check_length(self.config, "source", len(ids), sentence_name(names, index), self.engine.positions)
@@ -313,6 +312,17 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             )
         check_length(self.config, "target", len(ids), f"translation {text[:60]!r}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
+
+
+def _direction(manifest: Manifest | None, decoding: DecodingConfig) -> Direction:
+    """Return the direction that the settings choose.
+
+    Raises:
+        NmtError: if the model does not know a language, or has several target languages and none is chosen.
+    """
+    if manifest is None:
+        return Direction(source=decoding.source_language or "source", target=decoding.target_language or "target")
+    return manifest.direction(decoding.source_language, decoding.target_language)
 
 
 def _model_input(source: str, translation: Translation) -> str:

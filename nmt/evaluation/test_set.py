@@ -185,9 +185,10 @@ def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
     """
     train, tokenizer = dataset.split("train").source, dataset.tokenizers()[0]
     tags = range(tokenizer.size - len(tokenizer.tags), tokenizer.size)
+    beginnings = [[], *([tag] for tag in tags), *itertools.permutations(tags, 2)]  # of a corpus, of a language
     indices: dict[bytes, list[int]] = {}
     for index, ids in enumerate(map(tokenizer.encode, sources)):
-        for before in ([], *([tag] for tag in tags)) if ids else ():  # training sources may begin with a tag
+        for before in beginnings if ids else ():  # training sources may begin with tags
             indices.setdefault(np.array([*before, *ids], train.tokens.dtype).tobytes(), []).append(index)
     is_known = np.zeros(len(sources), bool)
     for start in range(0, len(train), CHUNK_SENTENCES):

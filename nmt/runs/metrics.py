@@ -51,6 +51,9 @@ LOSS = Measure("loss", best="min", axis="cross-entropy of a target token (nats)"
 ACCURACY = Measure("accuracy", best="max", axis="target tokens predicted right")
 
 
+CHRF = Measure("chrF", ".1f", best="max")
+
+
 class Header(Record):
     """First line of the metrics file."""
 
@@ -92,8 +95,10 @@ class Quality(Record):
     """Share of tokens predicted correctly from the reference tokens before them; None if the loss is None."""
     validation_bleu: Annotated[float | None, Measure("BLEU", ".1f", "max")] = None
     """BLEU of greedy translations of the first ``training.decode_validation`` sentences; None without translations."""
-    validation_chrf: Annotated[float | None, Measure("chrF", ".1f", "max")] = None
+    validation_chrf: Annotated[float | None, CHRF] = None
     """chrF of the same translations; None without translations."""
+    chrf_by_direction: dict[str, float] | None = None
+    """chrF of each language pair, whose mean is ``validation_chrf``; None for a single pair."""
     loss_by_corpus: dict[str, float] | None = None
     """Mean cross-entropy per token of 200 training pairs of each corpus, without dropout; None for a single corpus."""
 
@@ -161,6 +166,8 @@ class DecodedValidation(NamedTuple):
 
     scores: Mapping[str, float] = {}
     """Scores from 0 to 100 by field of ``Quality``, such as "validation_bleu"; empty if no score was asked for."""
+    chrf_by_direction: dict[str, float] | None = None
+    """chrF of each language pair; None for a single pair."""
     samples: Sequence[Sample] = ()
     """Samples to show."""
 
@@ -191,7 +198,8 @@ class Value(NamedTuple):
     """Value of a metric in a record."""
 
     group: str
-    """Part of the run: "train" (steps), "epoch" (training of an epoch), "validation", "average" or "corpora"."""
+    """Part of the run: "train" (steps), "epoch" (training of an epoch), "validation", "average", "directions" or
+    "corpora"."""
     name: str
     """Name in the group: "loss" for ``validation_loss``."""
     value: float
@@ -218,6 +226,8 @@ def metric_values(record: Metrics) -> Iterator[Value]:
             group = "train" if isinstance(record, StepMetrics) else "epoch"
         name = field.removeprefix("validation_").removeprefix("train_")
         yield Value(group, name, value, by_field[field])
+    for name, chrf in (getattr(record, "chrf_by_direction", None) or {}).items():
+        yield Value("directions", name, chrf, Measure(name, CHRF.form))
     for name, loss in (getattr(record, "loss_by_corpus", None) or {}).items():
         yield Value("corpora", name, loss, Measure(name))
 
@@ -225,7 +235,9 @@ def metric_values(record: Metrics) -> Iterator[Value]:
 def in_words(record: Metrics) -> str:
     """Return the metrics of a record, such as "loss 2.345, accuracy 0.567; validation loss 3.456, accuracy 0.456"."""
     texts: dict[str, list[str]] = {}
-    heads = {"train": "", "epoch": "", "corpora": "training loss by corpus: "}
+    heads = {
+        "train": "", "epoch": "", "corpora": "training loss by corpus: ", "directions": "chrF by language pair: ",
+    }  # fmt: skip
     pairs = getattr(record, "pairs_by_corpus", None) or {}
     for group, name, value, measure in metric_values(record):
         share = f" ({pairs[name] / sum(pairs.values()):.0%} of pairs)" if group == "corpora" and pairs else ""

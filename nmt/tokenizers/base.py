@@ -27,7 +27,8 @@ class Tokenizer(Protocol):
     unit: str
     """Name of the pieces: "words", "characters" or "subwords"."""
     tags: Sequence[str] = ()
-    """Names of the corpora with a tag. Tags have the last ids, which no text encodes to."""
+    """Names of the tags: of corpora with a tag, and of target languages, such as "2gn". Tags have the last ids, which
+    no text encodes to."""
 
     def normalize(self, text: str, /) -> str:
         """Return raw text in the normalized form that ``encode`` tokenizes."""
@@ -68,6 +69,12 @@ def ids_of_text(ids: Iterable[int], first_tag: int) -> Iterator[int]:
     """Yield the ids up to the first eos, without pad, bos and tags."""
     before_eos = (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids))
     return (id_ for id_ in before_eos if id_ not in {PAD, BOS} and id_ < first_tag)
+
+
+def leading_tags(tokenizer: Tokenizer, ids: Iterable[int]) -> list[int]:
+    """Return the tags at the beginning of the ids of a sentence."""
+    first_tag = tokenizer.size - len(tokenizer.tags)
+    return [int(id_) for id_ in itertools.takewhile(lambda id_: id_ >= first_tag, ids)]
 
 
 def tag_id(tokenizer: Tokenizer, name: str) -> int:

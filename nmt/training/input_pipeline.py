@@ -80,13 +80,13 @@ class InputPipeline:
         """
         seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
         is_sampled = dataset.manifest.settings.subword_sampling
-        languages = dataset.manifest.languages["source"], dataset.manifest.languages["target"]
+        parts = dataset.manifest.training_parts
 
         def draw(epoch: int) -> Split:
             split = dataset.resample_subwords(seed, epoch) if is_sampled else prepared
             if not shares:
                 return split
-            return augment_split(split, dataset.tokenizers(), shares, seed, epoch, languages)
+            return augment_split(split, dataset.tokenizers(), shares, seed, epoch, parts)
 
         return cls(config, prepared, draw if is_sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
 
@@ -97,8 +97,8 @@ class InputPipeline:
 
     def seen(self, epoch: int) -> dict[str, int]:
         """Return the number of pairs that an epoch trains on, by corpus."""
-        weight = self.config.training.weight
-        return {name: pairs_seen(pairs, weight(name, epoch)) for name, pairs in self._corpora.items()}
+        weights = self.config.training.weights(self._corpora, epoch)
+        return {name: pairs_seen(pairs, weights[name]) for name, pairs in self._corpora.items()}
 
     def split(self, epoch: int) -> Split:
         """Return the training split of an epoch, after sampling subwords and replacing pairs by variants."""
@@ -116,10 +116,11 @@ class InputPipeline:
 
     def _plan(self, split: Split, epoch: int) -> list[np.ndarray]:
         settings = self.config.training
+        weights = settings.weights(self._corpora, epoch)
         return plan_epoch(
             split, settings.batch_size, seed=settings.seed, epoch=epoch if settings.reshuffle else 1,
             batch_type=settings.batch_type,
-            corpora=[(pairs, settings.weight(name, epoch)) for name, pairs in self._corpora.items()],
+            corpora=[(pairs, weights[name]) for name, pairs in self._corpora.items()],
         )  # fmt: skip
 
     def steps(self, epoch: int) -> int:

@@ -44,7 +44,8 @@ class ValidationResult(NamedTuple):
     def fields(self) -> dict[str, Any]:
         """Return loss, accuracy and scores of translations by their names in the metrics file."""
         values = {"validation_loss": self.loss, "validation_accuracy": self.accuracy, **self.decoded.scores}
-        return {**values, "loss_by_corpus": self.loss_by_corpus}
+        by_direction = self.decoded.chrf_by_direction
+        return {**values, "chrf_by_direction": by_direction, "loss_by_corpus": self.loss_by_corpus}
 
 
 class Validator:

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.data import encoding
-from nmt.data.encoding import LengthLimits, write_split
+from nmt.data.encoding import Encoding, LengthLimits, write_split
 from nmt.data.manifest import SIDES
 from nmt.data.pair_store import PairStoreWriter
 from nmt.data.sources.formats import Pair
@@ -26,8 +26,8 @@ from nmt.tokenizers.registry import fit_tokenizer
 )  # fmt: skip
 def test_limits(tokens: tuple[int, int], characters: tuple[int, int], reason: str | None) -> None:
     pair = Pair(*("x" * count for count in characters))
-    assert LengthLimits(10, 2.0, 1.0).violation(pair, *tokens) == reason
-    assert LengthLimits(None, None, 1.0).violation(pair, *tokens) is None
+    assert LengthLimits(10, 2.0).violation(pair, *tokens, 1.0) == reason
+    assert LengthLimits(None, None).violation(pair, *tokens, 1.0) is None
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def written(store: Path, folder: Path, config: DataConfig, name: str = "train") 
     folder.mkdir()
     paths = {side: store / f"tokenizer.{side}.json" for side in SIDES}
     order = np.random.default_rng(1).permutation(300)
-    with encoding.open_encoder(store, paths, 300) as encode:
-        result = write_split(folder, name, order, encode, dict.fromkeys(SIDES, 60), config, lambda *_: None, 1.0)
+    with encoding.open_encoder(store, paths, 300, [Encoding(range(300))]) as encode:
+        result = write_split(folder, name, order, encode, dict.fromkeys(SIDES, 60), config, lambda *_: None)
     return result, {file.name: file.read_bytes() for file in folder.iterdir()}
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,23 +22,29 @@ SPLIT_HELP = "pairs: one file, or the option twice with one side each. Default: 
 
 def prepare(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILE",
             help="Files with sentence pairs: TSV (.tsv, .txt), CSV, JSON (.jsonl, .json), Parquet, TMX, XLIFF, gettext "
             "(.po) or a pickled array (.pkl). Or two text files, one for each side. Also a folder, or an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
-    ],
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name. Default: data.dataset, else the name of the file."),
     ] = None,
-    validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {SPLIT_HELP}")] = None,
-    test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {SPLIT_HELP}")] = None,
+    validation: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]FILE", help=f"Validation {SPLIT_HELP}")
+    ] = None,
+    test: Annotated[list[str] | None, typer.Option(metavar="[NAME=]FILE", help=f"Test {SPLIT_HELP}")] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=FILE]", help="More training pairs. Default FILE: data/NAME.jsonl.gz."),
+        typer.Option(
+            metavar="NAME[=FILE]",
+            help="More training pairs. Default FILE: data/NAME.jsonl.gz. Two files with one side each: NAME=FILE,FILE. "
+            "A language pair as NAME, such as es-gn: pairs of these languages, in the same model.",
+        ),
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of this --corpus.")
@@ -74,6 +81,7 @@ def prepare(
         nmt prepare train.tsv --validation val.tsv --test test.tsv
         nmt prepare pairs.jsonl --set data.source_column=en --languages en-de
         nmt prepare pairs.tsv --corpus bt=synthetic.tsv.gz --tag bt --name both
+        nmt prepare --corpus en-fr=fr.tsv --corpus en-is=is.tsv --set data.both_directions=true --name three
     """
     from nmt.api import prepare as prepare_dataset
 
@@ -81,10 +89,11 @@ def prepare(
     for argument in corpus or ():
         corpus_name, _, file_list = argument.partition("=")
         corpora.setdefault(corpus_name, []).extend(file for file in file_list.split(",") if file)
+    validation_files, test_files = _by_corpus(validation or ()), _by_corpus(test or ())
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
-            files, name=name, validation=validation or (), test=test or (), corpora=corpora, tags=tag or (),
+            files or (), name=name, validation=validation_files, test=test_files, corpora=corpora, tags=tag or (),
             config=config, set=overrides or (), languages=languages, filters=filters or (), tokenizer_of=tokenizer_of,
             overwrite=overwrite, progress=bar.show,
         )  # fmt: skip
@@ -98,6 +107,20 @@ def prepare(
         typer.echo(f"Written to {dataset.folder} in {seconds:.1f} s ({rate:,.0f} pairs a second)")
     else:
         typer.echo(f"Already prepared with these settings: {dataset.folder}")
+
+
+def _by_corpus(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Return files by the corpus that they are for: FILE is for the dataset's own, NAME=FILE for a further corpus."""
+    from nmt.config.data import ORIGINAL
+
+    files: dict[str, list[str]] = {}
+    for argument in arguments:
+        name, is_named, file_list = argument.partition("=")
+        if is_named and not Path(argument).exists():
+            files.setdefault(name, []).extend(file for file in file_list.split(",") if file)
+        else:
+            files.setdefault(ORIGINAL, []).append(argument)
+    return files
 
 
 def describe(manifest: "Manifest") -> str:

@@ -1,0 +1,164 @@
+"""Directions of a dataset: the language pairs that it trains, and the corpora and pairs of each.
+
+A dataset of several directions trains one model for all of them. If they have several target languages, a tag such as
+``<2gn>`` before each source says which one is wanted (Johnson et al. 2017, "Google's Multilingual Neural Machine
+Translation System").
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.config.data import ORIGINAL, DataConfig
+from nmt.config.languages import pair_of_codes
+from nmt.data.cleaning import Corpus, Sources, role_of
+from nmt.data.manifest import SIDES, SPLITS, SplitName
+from nmt.errors import ConfigError, DataError
+from nmt.message import Argument, Settings
+
+Languages = tuple[str, str]
+"""Codes of the source and the target language."""
+
+
+class TrainingCorpus(NamedTuple):
+    """Corpus as training sees it: the pairs of files, or the same pairs with source and target exchanged."""
+
+    name: str
+    """Name in the dataset."""
+    origin: str
+    """Name of the corpus whose files it has."""
+    languages: Languages
+    """Codes of the languages that it translates between."""
+    is_reversed: bool
+    """Whether source and target of the pairs are exchanged."""
+
+
+def training_corpora(sources: Sources, config: DataConfig) -> list[TrainingCorpus]:
+    """Return the corpora of a dataset in their order in training; the reversed ones follow all others.
+
+    Args:
+        sources: the files.
+        config: section data, with the languages of the dataset resolved.
+
+    Raises:
+        DataError: if the languages of a corpus are unknown and other corpora have other languages.
+        ConfigError: if two corpora would have the same name.
+    """
+    corpora = [TrainingCorpus(name, name, _languages_in_training(name, config), False) for name in sources.names]
+    if config.both_directions:
+        for corpus in list(corpora):
+            name, (source, target) = _reversed_name(corpus.name), corpus.languages
+            if name in sources.names:
+                raise ConfigError(
+                    Settings({"data.both_directions": True}),
+                    f" trains corpus {corpus.name!r} in the opposite direction too, as {name!r}. A corpus has this "
+                    "name already. Leave it out, or give the corpora other names and say their languages.",
+                )
+            corpora.append(TrainingCorpus(name, corpus.name, (target, source), True))
+    if len(directions_of(corpora)) > 1:
+        for corpus in corpora:
+            if set(corpus.languages) & set(SIDES):
+                raise DataError(
+                    f"The languages of corpus {corpus.origin!r} are unknown. Where a model translates in several "
+                    "directions, each corpus needs its languages. Give them with ",
+                    Argument("languages", "XX-YY")
+                    if corpus.origin == ORIGINAL
+                    else Settings({f"data.corpora.{corpus.origin}.languages": "XX-YY"}),
+                    ".",
+                )
+    return corpora
+
+
+def _languages_in_training(name: str, config: DataConfig) -> Languages:
+    """Return the languages of the pairs of a corpus after ``reverse``.
+
+    Languages in its configuration or its name are those of its files. The languages of the dataset are those of the
+    pairs.
+    """
+    own = config.own_languages_of(name)
+    if own and name in config.corpora and config.corpora[name].reverse:
+        return own[1], own[0]
+    return own or config.languages_of(name)
+
+
+def _reversed_name(name: str) -> str:
+    """Return the name of a corpus with source and target exchanged, such as "gn-es" for "es-gn"."""
+    pair = pair_of_codes(name) if name.count("-") == 1 else None
+    return "-".join(reversed(name.split("-"))) if pair else f"{name}-reversed"
+
+
+def directions_of(corpora: Iterable[TrainingCorpus]) -> list[Languages]:
+    """Return the language pairs of corpora, in order."""
+    return list(dict.fromkeys(corpus.languages for corpus in corpora))
+
+
+def first_corpora(corpora: Sequence[TrainingCorpus]) -> list[str]:
+    """Return the first corpus of each direction that has files of its own. The splits without files take its pairs."""
+    first: dict[Languages, str] = {}
+    for corpus in corpora:
+        if not corpus.is_reversed:
+            first.setdefault(corpus.languages, corpus.name)
+    return list(first.values())
+
+
+def tags_of_languages(directions: Sequence[Languages], known: Iterable[str] | None) -> dict[Languages, str]:
+    """Return the tag of each direction that has one.
+
+    Sources get a tag if there are several target languages, or if the tokenizers of a run have a tag of the target
+    language.
+
+    Args:
+        directions: the language pairs.
+        known: tags of given tokenizers; None: the tokenizers are still to be fitted.
+    """
+    tags = {languages: f"2{languages[1]}" for languages in directions}
+    if known is not None:
+        return {languages: tag for languages, tag in tags.items() if tag in set(known)}
+    return tags if len(set(tags.values())) > 1 else {}
+
+
+class PairRange(NamedTuple):
+    """Consecutive pairs of a pair store that come from the same files."""
+
+    corpus: TrainingCorpus
+    """Corpus that has them."""
+    split: SplitName
+    """Split for which the files were given."""
+    pairs: range
+    """Indices of the pairs."""
+    direction: int
+    """Number of their direction."""
+
+
+class PairRanges(NamedTuple):
+    """Pairs of a dataset by corpus and by direction, as indices into the pair store."""
+
+    languages: list[Languages]
+    """Language pair of each direction."""
+    parts: list[PairRange]
+    """All pairs, by corpus and split."""
+    directions: np.ndarray
+    """Number of the direction of each pair, int16 [N], or [2 N] with both directions."""
+
+    @classmethod
+    def of(cls, corpora: Sequence[TrainingCorpus], cleaned: Corpus) -> "PairRanges":
+        """Return the ranges of the corpora of a dataset; reversed pairs follow the N pairs that were read."""
+        languages, count = directions_of(corpora), len(cleaned.sources)
+        is_mirrored = any(corpus.is_reversed for corpus in corpora)
+        numbers, parts = np.zeros(2 * count if is_mirrored else count, np.int16), []
+        for corpus in corpora:
+            first, number = count if corpus.is_reversed else 0, languages.index(corpus.languages)
+            for split in SPLITS:
+                read = cleaned.roles.get(role_of(corpus.origin, split), range(0))
+                pairs = range(first + read.start, first + read.stop)
+                numbers[pairs.start : pairs.stop] = number
+                parts.append(PairRange(corpus, split, pairs, number))
+        return cls(languages, parts, numbers)
+
+
+def mirrored(cleaned: Corpus) -> Corpus:
+    """Return a corpus in which the reversed pairs follow the N pairs that were read: pair N + i is pair i reversed."""
+    sources, targets = cleaned.sources, cleaned.targets
+    return replace(cleaned, sources=np.concatenate([sources, targets]), targets=np.concatenate([targets, sources]))
