@@ -144,7 +144,7 @@ def prepare(
         raise NmtError(
             "files is empty. A corpus is one or more files of pairs, or two files with one side each. Give one file. "
             "Corpora of several language pairs need a name each: ",
-            Argument("corpus", "es-gn=FILE"),
+            Argument("corpora", "es-gn=FILE"),
             ".",
         )
     main_corpus, known = [], settings

@@ -130,7 +130,8 @@ def synthesize(
     else:
         models = [member.weights_path(choose_epoch(member, chosen)) for member, chosen in system.members]
     with system.open() as translator:
-        task = _Task(translator, text, sample, forward, min_score, corpus_median(system.manifest))
+        median = translator.direction.median_length_ratio or corpus_median(system.manifest)
+        task = _Task(translator, text, sample, forward, min_score, median)
         made_with = {
             "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
             "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),

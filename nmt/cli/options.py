@@ -26,7 +26,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing
 
 
 def _decoding(key: str) -> Any:
-    return typer.Option(option_of(key), help=KEYS[key].help, rich_help_panel=SEARCH)
+    return typer.Option(
+        option_of(key),
+        metavar="CODE" if key.endswith("_language") else None,
+        help=KEYS[key].help,
+        rich_help_panel=SEARCH,
+    )
 
 
 BeamOption = Annotated[int | None, _decoding("beam_size")]

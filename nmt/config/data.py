@@ -131,9 +131,9 @@ class CorpusConfig(DocumentedRecord):
     files: list[str] = Field(default_factory=list)
     """Files of pairs, or a source file and a target file; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
     languages: Annotated[str | None, AfterValidator(_check_pair)] = None
-    """Language codes of its source and target side, such as ``es-gn``. null: the codes in its name, if the name is such
-    a pair, else the languages of the dataset. A dataset may have corpora of several language pairs, for a model that
-    translates between all of them."""
+    """Language codes of its source and target side, such as ``es-gn``. null: the codes in its name, if the name is or
+    begins with such a pair (``es-gn``, ``es-gn_news``), else the languages of the dataset. A dataset may have corpora
+    of several language pairs, for a model that translates between all of them."""
     validation: list[str] = Field(default_factory=list)
     """Files of validation pairs, as in ``files``. Empty: the first corpus of a language pair gives a share of its
     pairs."""
@@ -264,9 +264,8 @@ class DataConfig(Section):
         if own.languages and (pair := pair_of_codes(own.languages)):
             return pair
         # There are 8,000 codes of three letters, so a name like "raw-all" would be a pair of codes too.
-        if (pair := pair_of_codes(corpus)) and any(map(code_in_name, pair)):
-            return pair
-        return None
+        pair = pair_of_codes(corpus.partition("_")[0])
+        return pair if pair and any(map(code_in_name, pair)) else None
 
     def languages_of(self, corpus: str) -> tuple[str, str]:
         """Return the language codes of a corpus: its own, or else the languages of the dataset.
@@ -315,8 +314,8 @@ class DataConfig(Section):
                 if name not in corpora:
                     raise NmtError(
                         Argument(split),
-                        f" names corpus {name!r}{did_you_mean(name, corpora)}, and there is none. It takes files of "
-                        "the dataset, or files of a further corpus as NAME=FILE. Add that corpus, or correct the name.",
+                        f" has files for corpus {name!r}, which does not exist{did_you_mean(name, corpora)}. Add that "
+                        "corpus too, or correct its name.",
                     )
                 corpora[name] = corpora[name].model_copy(update={split: given})
         return self.model_copy(update={"corpora": corpora})

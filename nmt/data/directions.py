@@ -65,7 +65,7 @@ def training_corpora(sources: Sources, config: DataConfig) -> list[TrainingCorpu
                     "directions, each corpus needs its languages. Give them with ",
                     Argument("languages", "XX-YY")
                     if corpus.origin == ORIGINAL
-                    else Settings({f"data.corpora.{corpus.origin}.languages": "XX-YY"}),
+                    else Argument("corpora", f"XX-YY_{corpus.origin}"),
                     ".",
                 )
     return corpora
@@ -85,8 +85,10 @@ def _languages_in_training(name: str, config: DataConfig) -> Languages:
 
 def _reversed_name(name: str) -> str:
     """Return the name of a corpus with source and target exchanged, such as "gn-es" for "es-gn"."""
-    pair = pair_of_codes(name) if name.count("-") == 1 else None
-    return "-".join(reversed(name.split("-"))) if pair else f"{name}-reversed"
+    languages, separator, rest = name.partition("_")
+    if languages.count("-") == 1 and pair_of_codes(languages):
+        return "-".join(reversed(languages.split("-"))) + separator + rest
+    return f"{name}-reversed"
 
 
 def directions_of(corpora: Iterable[TrainingCorpus]) -> list[Languages]:

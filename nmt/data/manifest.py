@@ -95,6 +95,8 @@ class Direction(Record):
     """Tag before each source, which says the target language; None: sources have none."""
     pairs: dict[str, Count] = Field(default_factory=dict)
     """Number of pairs, by split."""
+    median_length_ratio: float | None = Field(None, gt=0)
+    """Median of target characters per source character in training; None if it is unknown."""
 
     @property
     def languages(self) -> tuple[str, str]:

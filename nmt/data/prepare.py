@@ -170,7 +170,7 @@ def prepare(
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             corpora=counts,
-            directions=_directions(ranges, written, language_tags, is_single=bool(sources.corpus)),
+            directions=_directions(ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
                 facts=[printable(fact) for fact in cleaned.facts],
@@ -398,7 +398,12 @@ def _median_ratio(train: np.ndarray, store: PairStore) -> float:
 
 
 def _directions(
-    ranges: PairRanges, written: dict[SplitName, WrittenSplit], tags: dict[Languages, str], *, is_single: bool
+    ranges: PairRanges,
+    written: dict[SplitName, WrittenSplit],
+    tags: dict[Languages, str],
+    medians: list[float],
+    *,
+    is_single: bool,
 ) -> list[Direction]:
     """Return the directions of the dataset; none if all pairs have the languages of the main corpus."""
     if is_single and len(ranges.languages) == 1 and not tags:
@@ -411,6 +416,7 @@ def _directions(
         Direction(
             source=source, target=target, tag=tags.get((source, target)),
             pairs={name: int(count[number]) for name, count in counts.items()},
+            median_length_ratio=float(f"{medians[number]:.4g}"),
         )
         for number, (source, target) in enumerate(ranges.languages)
     ]  # fmt: skip

@@ -54,18 +54,11 @@ def assign_splits(
         for split, indices in splits.items():
             assigned[split].append(indices)
     held = {split: np.concatenate(assigned[split]) for split in SPLITS if split != "train"}
-    has_directions = len(directions_of(corpora)) > 1
+    all_held, has_directions = np.concatenate([*held.values()]), len(directions_of(corpora)) > 1
     for name in training:
         if name not in divided or has_directions:
-            training[name] = _without_leaks(
-                name,
-                training[name],
-                np.concatenate([*held.values()]),
-                corpus,
-                config,
-                locate,
-                both_sides=has_directions,
-            )
+            left = _without_leaks(name, training[name], all_held, corpus, config, locate, both_sides=has_directions)
+            training[name] = left if name in divided else left[shuffled_indices(len(left), config.seed)]
     ranges = PairRanges.of(corpora, corpus)
     count = len(corpus.sources)
     trained = [training[part.origin] + count * part.is_reversed for part in corpora]
@@ -149,7 +142,7 @@ def _without_leaks(
     name: str, indices: np.ndarray, held_out: np.ndarray, corpus: Corpus, config: DataConfig, locate: PairLocator, *,
     both_sides: bool,
 ) -> np.ndarray:  # fmt: skip
-    """Return the shuffled pairs of a corpus, without sources that are in validation or test.
+    """Return the pairs of a corpus, without sources that are in validation or test.
 
     A corpus with a tag has synthetic sources, which differ from the original ones, so its targets are compared too.
     With several directions, a source of one may be a target of another: ``both_sides`` compares the targets of the
@@ -179,7 +172,7 @@ def _without_leaks(
             f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
             "needs at least one. Give other files, or leave it out."
         )
-    return left[shuffled_indices(len(left), config.seed)]
+    return left
 
 
 def duplicates(sources: np.ndarray, targets: np.ndarray, kept: int = 1) -> np.ndarray:

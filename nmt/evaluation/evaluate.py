@@ -16,14 +16,14 @@ from pydantic import JsonValue
 
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
-from nmt.data.manifest import SIDES, Manifest, read_manifest
+from nmt.data.manifest import Direction, Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
 from nmt.evaluation.metrics import check_metrics, tokenization_of
 from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
-from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
+from nmt.evaluation.scoring import PairScores, check_bootstrap_memory, score_by_length, score_systems, sentence_scores
 from nmt.evaluation.stress import make_variants, score_variants, unchanging_variants
 from nmt.evaluation.test_set import (
     EvaluationSet,
@@ -34,7 +34,7 @@ from nmt.evaluation.test_set import (
 )
 from nmt.extras import require
 from nmt.interface import public
-from nmt.message import Argument
+from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch, find_members
@@ -78,10 +78,20 @@ class RunSystem:
         """All runs with their weights."""
         return [(self.run, self.epoch), *self.partners]
 
-    def open(self) -> Translator:
-        """Return the translator. Raises the errors of ``Translator.open``."""
+    def open(self, direction: Direction | None = None) -> Translator:
+        """Return the translator of a direction (None: the one that ``decoding`` chooses).
+
+        Raises the errors of ``Translator.open``.
+        """
         epoch = None if self.exported else self.epoch
-        return Translator.open(self.exported or self.run, epoch, self.decoding, self.partners)
+        decoding = self.decoding if direction is None else towards(self.decoding, direction)
+        return Translator.open(self.exported or self.run, epoch, decoding, self.partners)
+
+
+def towards(decoding: DecodingConfig, direction: Direction) -> DecodingConfig:
+    """Return search settings that choose a direction."""
+    chosen = {"source_language": direction.source, "target_language": direction.target}
+    return decoding.model_copy(update=chosen)
 
 
 @public
@@ -157,17 +167,13 @@ def evaluate(
                 f"System {name!r} was given {system_names.count(name)} times. Each system is compared once. "
                 "Leave out its repeats."
             )
-    needs_model = Argument("stress", True) if stress else Argument("glossary") if glossary else None
-    if needs_model and not systems:
-        raise NmtError(
-            needs_model,
-            f" cannot be computed: only translations were given ({', '.join(hypotheses)}). Sentences have "
-            "to be translated for it. Give a run too, or leave ",
-            needs_model,
-            " out.",
-        )
+    if not systems:
+        _refuse_without_run({"stress": stress, "glossary": glossary}, hypotheses)
     test_set = _find_test_set(systems, source, references)
-    tokenization = tokenization or tokenization_of(_languages(systems)[1], test_set.references[0])
+    _refuse_several_pairs(test_set, {"stress": stress, "glossary": glossary, "calibrate": calibrate})
+    languages = _languages(systems, test_set)
+    by_pair = partial(score_by_pair, test_set, metrics=metrics, tokenization=tokenization, lowercase=lowercase)
+    tokenization = tokenization or tokenization_of(languages[1], test_set.references[0])
     if by_length and test_set.sources is None:
         raise NmtError(
             "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
@@ -190,13 +196,14 @@ def evaluate(
                 choose_epoch(*member)
 
     described, stressed = list[System](), dict[str, list[StressRow]]()
-    variants = make_variants(test_set.sources or [], test_set.references, _languages(systems)) if stress else {}
+    variants = make_variants(test_set.sources or [], test_set.references, languages) if stress else {}
     for system in systems:
         variant_sources = [case.source for case in chain(*variants.values())]
-        description, by_source = translate(system, test_set, progress, variant_sources)
+        description, translated, of_variants = translate(system, test_set, progress, variant_sources)
         described.append(description)
-        translations[system.name] = [as_cell(by_source[source].text) for source in test_set.sources or []]
+        translations[system.name] = [as_cell(translation.text) for translation in translated]
         if stress:
+            by_source = dict(zip(test_set.sources or [], translated, strict=True)) | of_variants
             stressed[system.name] = score_variants(variants, by_source, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
     translations |= file_translations
@@ -227,6 +234,7 @@ def evaluate(
             for name, translated in translations.items()
             if examples
         },
+        by_pair=by_pair(translations),
         by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
         if by_length
         else [],
@@ -235,14 +243,63 @@ def evaluate(
         terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
     )
-    codes = systems[0].manifest.languages if systems else {"source": "source", "target": "target"}
-    return Evaluation(record, test_set.sources, lines, translations, chrf, (codes["source"], codes["target"]))
+    return Evaluation(record, test_set.sources, lines, translations, chrf, languages)
 
 
-def _languages(systems: Sequence[RunSystem]) -> tuple[str, str]:
-    """Return the languages of the first run; "source" and "target" without a run."""
-    languages = systems[0].manifest.languages if systems else {side: side for side in SIDES}
-    return languages["source"], languages["target"]
+def _languages(systems: Sequence[RunSystem], test_set: EvaluationSet) -> tuple[str, str]:
+    """Return the languages that the first run translates between; "source" and "target" without a run."""
+    if not systems:
+        return "source", "target"
+    if len(test_set.parts) == 1:
+        return test_set.parts[0][0].languages
+    manifest, decoding = systems[0].manifest, systems[0].decoding
+    if test_set.parts:
+        return manifest.languages["source"], manifest.languages["target"]
+    return manifest.direction(decoding.source_language, decoding.target_language).languages
+
+
+def _refuse_without_run(arguments: Mapping[str, Any], hypotheses: Sequence[str]) -> None:
+    """Refuse arguments that need a run where only translations were given."""
+    name = next((name for name, value in arguments.items() if value), None)
+    if name is None:
+        return
+    argument = Argument(name, True if arguments[name] is True else None)
+    raise NmtError(
+        argument,
+        f" cannot be computed: only translations were given ({', '.join(hypotheses)}). Sentences have to be translated "
+        "for it. Give a run too, or leave ",
+        argument,
+        " out.",
+    )
+
+
+def _refuse_several_pairs(test_set: EvaluationSet, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that are for a single language pair with a test set of several."""
+    name = next((name for name, value in arguments.items() if value), None)
+    if name is None or len(test_set.parts) < 2:
+        return
+    first = test_set.parts[0][0]
+    raise NmtError(
+        Argument(name, arguments[name]),
+        f" is for one language pair, and the test set has {len(test_set.parts)}. Choose one with ",
+        Settings({"decoding.source_language": first.source, "decoding.target_language": first.target}),
+        ".",
+    )
+
+
+def score_by_pair(
+    test_set: EvaluationSet, translations: Mapping[str, list[str]], *, metrics: Sequence[str],
+    tokenization: str | None, lowercase: bool,
+) -> list[PairScores]:  # fmt: skip
+    """Return the scores of each language pair of a test set of several."""
+    pairs = []
+    for direction, rows in test_set.parts if len(test_set.parts) > 1 else ():
+        references = [lines[rows.start : rows.stop] for lines in test_set.references]
+        texts = {name: lines[rows.start : rows.stop] for name, lines in translations.items()}
+        words = tokenization or tokenization_of(direction.target, references[0])
+        scores = score_systems(texts, references, metrics, words, lowercase=lowercase)
+        pairs.append(PairScores(languages=direction.name, scores=scores))
+    return pairs
 
 
 def _terms_kept(
@@ -250,8 +307,7 @@ def _terms_kept(
 ) -> dict[str, float]:
     """Return the share of the glossary terms that the translations of each system use."""
     target = load_tokenizer((systems[0].exported or systems[0]).run.tokenizer_path("target"))
-    languages = systems[0].manifest.languages
-    terms = read_glossary(glossary, target, (languages["source"], languages["target"]))
+    terms = read_glossary(glossary, target, _languages(systems, test_set))
     sources = test_set.sources or []
     return {system.name: terms.share_kept(sources, translations[system.name]) for system in systems}
 
@@ -287,7 +343,9 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
             missing,
             ".",
         )
-    return read_test_split({system.name: system.manifest for system in systems})
+    decoding = systems[0].decoding
+    manifests = {system.name: system.manifest for system in systems}
+    return read_test_split(manifests, decoding.source_language, decoding.target_language)
 
 
 # --- systems
@@ -329,7 +387,7 @@ def find_system(
 
 def translate(
     system: RunSystem, test_set: EvaluationSet, progress: Progress, variants: Sequence[str] = ()
-) -> tuple[System, dict[str, Translation]]:
+) -> tuple[System, list[Translation], dict[str, Translation]]:
     """Translate the sources of a test set with a run.
 
     Args:
@@ -339,14 +397,15 @@ def translate(
         variants: further sentences to translate, which do not affect the description; too long ones are skipped.
 
     Returns:
-        A description of the system with its speed, and the translation of each sentence.
+        A description of the system with its speed, the N translations, and the translation of each variant.
 
     Raises:
         NotFoundError: if the weights are missing.
         DataError: if the run is damaged, or a sentence is longer than the learned positions.
     """
     exported = system.exported
-    translator = system.open()
+    parts: Sequence[tuple[Direction | None, range]] = test_set.parts or [(None, range(len(test_set)))]
+    translator = system.open(parts[0][0])
     computed = {} if exported else {"precision": translator.engine.precision}
     batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 runs a batch on each core
     started = time.perf_counter()
@@ -354,7 +413,16 @@ def translate(
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
     glossary = translator.glossary(system.glossary) if system.glossary else None
     options = TextOptions(glossary=glossary)
-    translations = _translate_all(translator, sources, names, partial(progress, system.name), batches, options)
+    translations: list[Translation] = []
+    for direction, rows in parts:
+        if direction is not None and direction.languages != translator.languages:
+            translator = translator.reconfigured(towards(system.decoding, direction))
+
+        def report(done: int, _: int, before: int = rows.start) -> None:
+            progress(system.name, before + done, len(sources))
+
+        chosen = slice(rows.start, rows.stop)
+        translations += _translate_all(translator, sources[chosen], names[chosen], report, batches, options)
     seconds = time.perf_counter() - started
     description = System(
         name=system.name,
@@ -369,13 +437,13 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    by_source = dict(zip(sources, translations, strict=True))
-    new = list(dict.fromkeys(text for text in variants if text not in by_source))
+    known, of_variants = set(sources), {}
+    new = list(dict.fromkeys(text for text in variants if text not in known))
     if new:
-        report = partial(progress, f"{system.name}, stress test")
-        more = _translate_all(translator, new, [*map(repr, new)], report, batches, options, skip_too_long=True)
-        by_source |= dict(zip(new, more, strict=True))
-    return description, by_source
+        report_variants = partial(progress, f"{system.name}, stress test")
+        more = _translate_all(translator, new, [*map(repr, new)], report_variants, batches, options, skip_too_long=True)
+        of_variants = dict(zip(new, more, strict=True))
+    return description, translations, of_variants
 
 
 def _translate_all(

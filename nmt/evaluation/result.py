@@ -3,6 +3,7 @@
 Shapes: N sentences, R references per sentence.
 """
 
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from nmt.config.record import Record
 from nmt.config.schema import DecodingConfig
 from nmt.errors import counted, printable
 from nmt.evaluation.metrics import metric_heading
-from nmt.evaluation.scoring import LengthBucket, Score, Scores
+from nmt.evaluation.scoring import LengthBucket, PairScores, Score, Scores
 from nmt.evaluation.test_set import TrainingOverlap
 from nmt.runs.calibration import Calibration
 from nmt.runs.metrics import weights_in_words
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
+ALL_TOGETHER = "All language pairs together:"
 STRESS_HEADING = "Stress test"
 STRESS_NOTE = (
     "% copied: translations with the inserted text exactly once; BLEU is computed without it. cut off: translations "
@@ -152,6 +154,8 @@ class EvaluationRecord(Record):
     """Scores on the sentences that were not trained on; None if that is all or no sentences."""
     examples: dict[str, Examples]
     """Examples by system name; empty unless requested."""
+    by_pair: list[PairScores] = Field(default_factory=list)
+    """Scores of each language pair; empty for a test set of a single pair."""
     by_length: list[LengthBucket] = Field(default_factory=list)
     """Buckets of source length in rising order; empty unless requested."""
     stress: dict[str, list[StressRow]] = Field(default_factory=dict)
@@ -294,6 +298,22 @@ def without_overlap_heading(scores: Scores) -> str:
     return f"Scores on the {counted(scores.sentences, 'sentence')} not trained on:"
 
 
+PAIR_HEADING = "Scores by language pair"
+
+
+def pair_rows(pairs: Sequence[PairScores]) -> Iterator[list[str]]:
+    """Yield the rows of the table of scores by language pair, beginning with the heading; the last has the means."""
+    columns = [(system, metric) for system, scores in pairs[0].scores.systems.items() for metric in scores]
+    has_several = len(pairs[0].scores.systems) > 1
+    names = [f"{metric_heading(metric)}{f' {system}' if has_several else ''}" for system, metric in columns]
+    yield ["", "sentences", *names]
+    values = [[pair.scores.systems[system][metric].score for system, metric in columns] for pair in pairs]
+    for pair, scores in zip(pairs, values, strict=True):
+        yield [pair.languages, f"{pair.scores.sentences:,}", *(f"{score:.1f}" for score in scores)]
+    means = [statistics.fmean(column) for column in zip(*values, strict=True)]
+    yield ["mean", "", *(f"{mean:.1f}" for mean in means)]
+
+
 def length_heading(buckets: Sequence[LengthBucket]) -> str:
     """Return the heading of the table of scores by length."""
     unit = "words, split at white space" if buckets[0].unit == "words" else "characters"
@@ -340,7 +360,7 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
     blocks: list[list[Any]] = [
         [set_line(record)],
         [systems],
-        [_score_table(record.scores), *score_notes(record)],
+        [*([ALL_TOGETHER] if record.by_pair else []), _score_table(record.scores), *score_notes(record)],
         [signatures],
         [*overlap_lines(record)],
         [f"Terms kept by {name}: {share:.1%}" for name, share in record.terms_kept.items()],
@@ -348,6 +368,8 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
     ]
     if without := record.without_overlap:
         blocks.append([without_overlap_heading(without), _score_table(without)])
+    if record.by_pair:
+        blocks.insert(2, [f"{PAIR_HEADING}:", _table(*pair_rows(record.by_pair), right=1)])
     if record.by_length:
         blocks.append([f"{length_heading(record.by_length)}:", _table(*length_rows(record.by_length), right=2)])
     for name, variants in record.stress.items():

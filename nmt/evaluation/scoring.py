@@ -126,6 +126,15 @@ def sentence_scores(translations: list[str], references: list[list[str]], *, low
     return np.array([metric.sentence_score(text, sentence_references).score for text, sentence_references in rows])
 
 
+class PairScores(Record):
+    """The scores on the sentences of a language pair."""
+
+    languages: str
+    """Codes of source and target, such as "es-gn"."""
+    scores: Scores
+    """Scores without intervals and tests."""
+
+
 METRICS_BY_LENGTH = ["bleu", "chrf"]
 # A bucket ends at each percentile. The shortest and the longest tenth are separate, since systems differ most there.
 PERCENTILES = (10, 30, 50, 70, 90)

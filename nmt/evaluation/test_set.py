@@ -6,13 +6,14 @@ A score on sentences that were trained on measures memorization. Shapes: N sente
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmt.config.languages import same_language
 from nmt.config.record import Record
 from nmt.data.dataset import DATASETS, Dataset, dataset_of_run
-from nmt.data.manifest import Manifest, read_manifest
+from nmt.data.manifest import Direction, Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError, counted
@@ -40,6 +41,8 @@ class EvaluationSet:
     """R files of the references."""
     dataset: str | None = None
     """Dataset with this test split; None if files were given."""
+    parts: list[tuple[Direction, range]] = field(default_factory=list)
+    """Language pairs with their sentences, of the test split of a dataset of several pairs; else empty."""
 
     def __len__(self) -> int:
         """Return the number of sentences, N."""
@@ -92,11 +95,14 @@ def read_test_files(source: str | None, references: Sequence[str]) -> Evaluation
     return test_set
 
 
-def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
+def read_test_split(
+    manifests: dict[str, Manifest], source_language: str | None = None, target_language: str | None = None
+) -> EvaluationSet:
     """Return the test split of the runs' dataset.
 
     Args:
         manifests: the dataset manifest of each run, by name of the run.
+        source_language, target_language: codes of the language pairs to choose; None: all.
 
     Raises:
         NotFoundError, ConflictError: see ``dataset_of_run``; a ConflictError also if the test splits differ.
@@ -126,7 +132,40 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
                 ".",
             )
     source, target = (TextFile(file) for file in files)
-    return EvaluationSet(read_lines(source), [read_lines(target)], source, [target], dataset.name)
+    whole = EvaluationSet(read_lines(source), [read_lines(target)], source, [target], dataset.name)
+    if not manifest.directions:
+        return whole
+    return _with_pairs(whole, manifest, source_language, target_language)
+
+
+def _with_pairs(
+    whole: EvaluationSet, manifest: Manifest, source_language: str | None, target_language: str | None
+) -> EvaluationSet:
+    """Return the sentences of the chosen language pairs of a test split.
+
+    Raises:
+        NmtError: if the split has no sentence of these languages.
+    """
+    rows, parts = list[int](), list[tuple[Direction, range]]()
+    for direction, indices in manifest.rows("test"):
+        is_source = source_language is None or same_language(source_language, direction.source)
+        is_target = target_language is None or same_language(target_language, direction.target)
+        if is_source and is_target and len(indices):
+            parts.append((direction, range(len(rows), len(rows) + len(indices))))
+            rows += indices
+    if not parts:
+        pairs = ", ".join(direction.name for direction, indices in manifest.rows("test") if len(indices))
+        raise NmtError(
+            f"The test split of dataset {manifest.settings.dataset!r} has no sentence from {source_language or 'any'} "
+            f"to {target_language or 'any'}. It has {pairs}. Choose one of these pairs, or score on files: ",
+            Argument("source", "FILE"),
+            " ",
+            Argument("references", ["FILE"]),
+            ".",
+        )
+    sources = [(whole.sources or [])[row] for row in rows]
+    references = [[lines[row] for row in rows] for lines in whole.references]
+    return dataclasses.replace(whole, sources=sources, references=references, parts=parts)
 
 
 class TrainingOverlap(Record):

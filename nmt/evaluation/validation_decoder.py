@@ -93,7 +93,7 @@ class ValidationDecoder:
         in_turns = [
             sample for samples_of_rank in itertools.zip_longest(*samples) for sample in samples_of_rank if sample
         ]
-        return DecodedValidation(means, chrf if len(self.parts) > 1 and chrf else None, in_turns)
+        return DecodedValidation(means, in_turns, chrf if len(self.parts) > 1 and chrf else None)
 
     def _open(self) -> None:
         """Create the model, and a translator for each language pair."""

@@ -166,10 +166,10 @@ class DecodedValidation(NamedTuple):
 
     scores: Mapping[str, float] = {}
     """Scores from 0 to 100 by field of ``Quality``, such as "validation_bleu"; empty if no score was asked for."""
-    chrf_by_direction: dict[str, float] | None = None
-    """chrF of each language pair; None for a single pair."""
     samples: Sequence[Sample] = ()
     """Samples to show."""
+    chrf_by_direction: dict[str, float] | None = None
+    """chrF of each language pair; None for a single pair."""
 
 
 class SampleMetrics(Record):

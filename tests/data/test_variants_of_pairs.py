@@ -131,7 +131,7 @@ def test_an_epoch_in_turkish_has_turkish_capitals() -> None:
     )
     rows = [[characters.encode(text) for text in side] for side in zip(*pairs, strict=True)]
     split = Split(*(Sequences.from_rows(side, characters.size) for side in rows))
-    changed = augment_split(split, (characters, characters), {"upper": 1.0}, 1, 1, ("tr", "en"))
+    changed = augment_split(split, (characters, characters), {"upper": 1.0}, 1, 1, [(range(len(split)), ("tr", "en"))])
     assert {characters.decode(row) for row in map(changed.source.__getitem__, range(40))} == {"İSTİYOR MUSUN"}
     assert {characters.decode(row) for row in map(changed.target.__getitem__, range(40))} == {"I LIKE IT"}
 
@@ -143,6 +143,6 @@ def test_a_pair_that_cannot_change_keeps_its_ids(language: str) -> None:
     row = tokenizer.encode(text)
     split = Split(*(Sequences.from_rows([row] * 50, tokenizer.size) for _ in range(2)))
     shares = {name: 1 / 3 for name in VARIANT_NAMES if name in {"upper", "title", "typos"}}
-    changed = augment_split(split, (tokenizer, tokenizer), shares, 1, 1, (language, language))
+    changed = augment_split(split, (tokenizer, tokenizer), shares, 1, 1, [(range(len(split)), (language, language))])
     assert np.array_equal(split.source.tokens, changed.source.tokens)
     assert np.array_equal(split.target.tokens, changed.target.tokens)

@@ -15,8 +15,10 @@ from nmt.cli.options import (
     BeamOption,
     DecodingOption,
     EpochOption,
+    FromOption,
     JsonOption,
     OrdinaryTextOption,
+    ToOption,
     check_decoding,
     decoding_of,
 )
@@ -75,6 +77,8 @@ def evaluate(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page with scores and all translations.")] = None,
     as_json: JsonOption = False,
+    to: ToOption = None,
+    from_: FromOption = None,
     beam: BeamOption = None,
     ordinary_text: OrdinaryTextOption = None,
     batch_size: BatchSizeOption = None,
@@ -91,7 +95,14 @@ def evaluate(
     from nmt.storage.outputs import OutputFile
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
-    decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text, batch_size=batch_size)
+    decoding = decoding_of(
+        set_,
+        source_language=from_,
+        target_language=to,
+        beam_size=beam,
+        ordinary_text=ordinary_text,
+        batch_size=batch_size,
+    )
     check_decoding(decoding)
     translated = [*runs, *exports]
     if output is not None and (hypotheses or len(translated) > 1):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
 MANY_REPEATS = 0.1  # share of pairs that repeat earlier ones, from which on the report names the remedy
-SPLIT_HELP = "pairs: one file, or the option twice with one side each. Default: a share of the pairs."
+SPLIT_HELP = "pairs, in one or two files. Default: a share."
 
 
 def prepare(
@@ -41,9 +41,8 @@ def prepare(
     corpus: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[=FILE]",
-            help="More training pairs. Default FILE: data/NAME.jsonl.gz. Two files with one side each: NAME=FILE,FILE. "
-            "A language pair as NAME, such as es-gn: pairs of these languages, in the same model.",
+            metavar="NAME[=FILES]",
+            help="More pairs. A name such as es-gn: of this language pair.",
         ),
     ] = None,
     tag: Annotated[
@@ -81,7 +80,7 @@ def prepare(
         nmt prepare train.tsv --validation val.tsv --test test.tsv
         nmt prepare pairs.jsonl --set data.source_column=en --languages en-de
         nmt prepare pairs.tsv --corpus bt=synthetic.tsv.gz --tag bt --name both
-        nmt prepare --corpus en-fr=fr.tsv --corpus en-is=is.tsv --set data.both_directions=true --name three
+        nmt prepare --corpus en-fr=fr.tsv --corpus en-is=is.tsv --name two
     """
     from nmt.api import prepare as prepare_dataset
 

@@ -12,9 +12,11 @@ from nmt.cli.options import (
     BeamOption,
     DecodingOption,
     EpochOption,
+    FromOption,
     OrdinaryTextOption,
     RunOption,
     TemperatureOption,
+    ToOption,
     check_decoding,
     decoding_of,
 )
@@ -41,6 +43,8 @@ def synthesize(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file of pairs, or an unfinished job.")
     ] = False,
+    to: ToOption = None,
+    from_: FromOption = None,
     beam: BeamOption = None,
     temperature: TemperatureOption = None,
     ordinary_text: OrdinaryTextOption = None,
@@ -57,7 +61,13 @@ def synthesize(
     from nmt.synthesis import synthesize as translate_text
 
     decoding = decoding_of(
-        set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
+        set_,
+        source_language=from_,
+        target_language=to,
+        beam_size=beam,
+        temperature=temperature,
+        ordinary_text=ordinary_text,
+        batch_size=batch_size,
     )
     check_decoding(decoding, sample=sample)
     started = time.perf_counter()

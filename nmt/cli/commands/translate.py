@@ -18,8 +18,10 @@ from nmt.cli.options import (
     BeamOption,
     DecodingOption,
     EpochOption,
+    FromOption,
     OrdinaryTextOption,
     TemperatureOption,
+    ToOption,
     check_decoding,
     decoding_of,
 )
@@ -74,6 +76,8 @@ def translate(
     skip_too_long: Annotated[
         bool, typer.Option("--skip-too-long", help="Print an empty translation of lines longer than the model reads.")
     ] = False,
+    to: ToOption = None,
+    from_: FromOption = None,
     beam: BeamOption = None,
     temperature: TemperatureOption = None,
     ordinary_text: OrdinaryTextOption = None,
@@ -97,7 +101,13 @@ def translate(
     from nmt.text.translator import TextOptions
 
     decoding = decoding_of(
-        set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
+        set_,
+        source_language=from_,
+        target_language=to,
+        beam_size=beam,
+        temperature=temperature,
+        ordinary_text=ordinary_text,
+        batch_size=batch_size,
     )
     check_decoding(
         decoding, sample=sample, score=score, n_best=n_best, prefix=prefix,
