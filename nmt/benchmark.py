@@ -249,7 +249,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     """Translate the test split of a run with TensorFlow in both precisions, and with its exports to CTranslate2.
 
     Args:
-        name: name of the run.
+        name: name of the run. One of several language pairs translates the first pair of its dataset.
         turns: number of times that each engine translates.
         report: function that is called with each step of the measurement.
 
@@ -258,7 +258,9 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     """
     run = find_run(name)
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
-    texts = read_lines(TextFile(dataset.text("test", "source")))
+    direction, rows = dataset.manifest.rows("test")[0]
+    texts = read_lines(TextFile(dataset.text("test", "source")))[rows.start : rows.stop]
+    chosen = {"source_language": direction.source, "target_language": direction.target} if direction.tag else {}
     # Exports are named by their folders, since two may have the same number format, with and without a vocabulary map.
     exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
     engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export
@@ -273,7 +275,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     workloads = {}
     for engine, (precision, export) in engines.items():
         for kind, beams in BEAMS.items():
-            decoding = {"beam_size": beams, "precision": precision}
+            decoding = {"beam_size": beams, "precision": precision, **chosen}
             translator = load(run, decoding=decoding, export=export)
             translate = partial(translator.translate_details, texts, scored=False)
             workloads[f"{engine}, {kind}"] = Workload(translate, count)

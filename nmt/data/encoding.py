@@ -76,11 +76,14 @@ def relative_ratio(pair: Pair, median: float) -> float:
 def search_ratio(manifest: Manifest) -> float:
     """Return ``decoding.max_length_ratio`` for "auto": twice the ratio of tokens in training, and at least 2.
 
+    The largest ratio of several directions counts.
+
     A model from Chinese to English characters writes three to four times as many tokens as it reads.
     """
     train = manifest.splits["train"]
     source, target = (train.tokens[side] + train.pairs for side in SIDES)  # with eos
-    return round(LENGTH_RATIO * max(1.0, target / max(1, source)), 1)
+    ratios = [direction.token_ratio for direction in manifest.directions if direction.token_ratio]
+    return round(LENGTH_RATIO * max(1.0, *(ratios or [target / max(1, source)])), 1)
 
 
 # --- encoding

@@ -97,6 +97,8 @@ class Direction(Record):
     """Number of pairs, by split."""
     median_length_ratio: float | None = Field(None, gt=0)
     """Median of target characters per source character in training; None if it is unknown."""
+    token_ratio: float | None = Field(None, gt=0)
+    """Target tokens per source token in training, with eos; None if it is unknown."""
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -170,7 +170,7 @@ def prepare(
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             corpora=counts,
-            directions=_directions(ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
+            directions=_directions(temporary, ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
             report=DataReport(
                 facts=[printable(fact) for fact in cleaned.facts],
@@ -398,28 +398,31 @@ def _median_ratio(train: np.ndarray, store: PairStore) -> float:
 
 
 def _directions(
-    ranges: PairRanges,
-    written: dict[SplitName, WrittenSplit],
-    tags: dict[Languages, str],
-    medians: list[float],
-    *,
-    is_single: bool,
-) -> list[Direction]:
-    """Return the directions of the dataset; none if all pairs have the languages of the main corpus."""
+    folder: Path, ranges: PairRanges, written: dict[SplitName, WrittenSplit], tags: dict[Languages, str],
+    medians: list[float], *, is_single: bool,
+) -> list[Direction]:  # fmt: skip
+    """Return the directions of the dataset, with the statistics of the files that were written.
+
+    There are none if all pairs have the languages of the main corpus (``is_single``), and no tag.
+    """
     if is_single and len(ranges.languages) == 1 and not tags:
         return []
-    counts = {
-        name: np.bincount(ranges.directions[split.kept], minlength=len(ranges.languages))
-        for name, split in written.items()
-    }
-    return [
-        Direction(
-            source=source, target=target, tag=tags.get((source, target)),
-            pairs={name: int(count[number]) for name, count in counts.items()},
+    numbers = {name: ranges.directions[split.kept] for name, split in written.items()}
+    offsets = [np.load(folder / f"train.{side}.offsets.npy") for side in SIDES]
+    source_lengths, target_lengths = (np.diff(array) + 1 for array in offsets)  # with eos
+    directions = []
+    for number, (source, target) in enumerate(ranges.languages):
+        in_training = numbers["train"] == number
+        token_ratio = target_lengths[in_training].sum() / max(1, source_lengths[in_training].sum())
+        directions.append(Direction(
+            source=source,
+            target=target,
+            tag=tags.get((source, target)),
+            pairs={name: int((split == number).sum()) for name, split in numbers.items()},
             median_length_ratio=float(f"{medians[number]:.4g}"),
-        )
-        for number, (source, target) in enumerate(ranges.languages)
-    ]  # fmt: skip
+            token_ratio=float(f"{token_ratio:.4g}"),
+        ))  # fmt: skip
+    return directions
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

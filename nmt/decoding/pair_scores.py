@@ -38,8 +38,12 @@ def pair_scorer(config: DataConfig) -> Score:
     languages = [config.source_language or "source", config.target_language or "target"]
     for name, codes in zip(config.score_runs, (languages, languages[::-1]), strict=False):
         (run, epoch), *members = find_members(name, None)
-        run_languages = read_manifest(run.dataset_path).languages
-        if languages_differ(run_languages, dict(zip(SIDES, codes, strict=True))):
+        manifest, decoding = read_manifest(run.dataset_path), run.config().decoding
+        run_languages = manifest.languages
+        if any(direction.languages == tuple(codes) for direction in manifest.directions):
+            chosen = {"source_language": codes[0], "target_language": codes[1]}
+            decoding = decoding.model_copy(update=chosen)
+        elif languages_differ(run_languages, dict(zip(SIDES, codes, strict=True))):
             raise ConfigError(
                 f"data.score_runs names run {run.name!r}, which translates {' to '.join(run_languages.values())}, but "
                 f"the pairs need a run that translates {' to '.join(codes)}. The first run has the direction of the "
@@ -47,7 +51,7 @@ def pair_scorer(config: DataConfig) -> Score:
                 Argument("languages"),
                 ".",
             )
-        translators.append(SentenceTranslator.open(run, epoch, members=members))
+        translators.append(SentenceTranslator.open(run, epoch, decoding, members))
 
     def score(pairs: Iterable[Pair | None]) -> Iterator[float]:
         lines = iter(pairs)

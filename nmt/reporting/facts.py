@@ -89,6 +89,10 @@ def split_rows(manifest: Manifest) -> Iterator[list[str]]:
     """Yield rows of a dataset's statistics: a name, and a value for each split."""
     splits, unit = list(manifest.splits.values()), manifest.unit
     yield ["pairs", *(f"{split.pairs:,}" for split in splits)]
+    for direction in manifest.directions:
+        tag = f", tag <{direction.tag}>" if direction.tag else ""
+        counts = [direction.pairs.get(name, 0) for name in manifest.splits]
+        yield [f"pairs {direction.name}{tag}", *(f"{count:,}" for count in counts)]
     for side in SIDES:
         yield [f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)]
         if all(split.percentiles for split in splits):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from nmt.data.manifest import read_manifest
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.evaluate import Progress, evaluate
 from nmt.evaluation.result import EvaluationRecord
@@ -116,6 +117,9 @@ def draw_attention(
     maps: list[AttentionMap] = []
     notes: list[str] = []
     for run in runs:
+        if read_manifest(run.dataset_path).is_multilingual:
+            notes.append(f"{run.name} translates between several language pairs. nmt plot attention --to shows one.")
+            continue
         samples = [record for record in run.metrics() if isinstance(record, SampleMetrics)][-1:]
         texts = [*sentences] or [sample.source for last in samples for sample in last.samples[:DEFAULT_SENTENCES]]
         if not texts:

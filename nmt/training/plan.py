@@ -84,6 +84,8 @@ def decided(config: Config, dataset: Dataset) -> Config:
     _check_corpora(config.training, dataset)
     if config.decoding.tag is not None:
         tag_id(dataset.tokenizers()[0], config.decoding.tag)
+    if config.decoding.target_language or config.decoding.source_language:
+        dataset.manifest.direction(config.decoding.source_language, config.decoding.target_language)
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
     decoding = config.decoding

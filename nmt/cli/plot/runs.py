@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nmt.cli.options import ConfigOption, DatasetOption, EpochOption, RunOption, SetOption
+from nmt.cli.options import ConfigOption, DatasetOption, EpochOption, FromOption, RunOption, SetOption, ToOption
 from nmt.errors import DataError, NmtError, NotFoundError, counted
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ def attention(
         str | None,
         typer.Option(help="Translation for the decoder to read. Default: the run's own translation."),
     ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
 ) -> "Run":
     """Draw the attention of a run on a sentence, by layer and head.
 
@@ -189,7 +191,7 @@ def attention(
     from nmt.runs.directory import find_run
 
     chosen = find_run(run)
-    maps, tokens, details = _attend(chosen, sentence, epoch, target)
+    maps, tokens, details = _attend(chosen, sentence, epoch, target, to, from_)
     weights = getattr(maps, kind)  # [layers, heads, rows, columns]
     if weights is None:
         raise DataError(
@@ -236,7 +238,7 @@ def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
 
 
 def _attend(
-    run: "Run", sentence: str, epoch: str | None, target: str | None
+    run: "Run", sentence: str, epoch: str | None, target: str | None, to: str | None, from_: str | None
 ) -> "tuple[AttentionMaps, dict[str, list[str]], str]":
     """Return the attention of a run on a sentence and its translation: ``target``, or the run's own if that is None.
 
@@ -252,7 +254,8 @@ def _attend(
     from nmt.text.translator import Translator
     from nmt.tokenizers.base import BOS
 
-    translator = Translator.open(run, epoch)
+    chosen = {"target_language": to, "source_language": from_}
+    translator = Translator.open(run, epoch, {key: code for key, code in chosen.items() if code})
     name = repr(sentence[:60])
     if not translator.encode([sentence], [name])[0]:
         raise DataError(
