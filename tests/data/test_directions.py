@@ -120,7 +120,7 @@ def test_a_corpus_has_validation_and_test_files_of_its_own() -> None:
         assert sorted(chosen) == sorted(pairs_of("gn", 5, first))
         assert len(rows["es-shp"]) == 3
     assert dataset.manifest.corpora["es-gn"].pairs == 30
-    with pytest.raises(NmtError, match="has files for corpus 'es-g', which does not exist .did you mean 'es-gn'"):
+    with pytest.raises(NmtError, match=r"has files for corpus 'es-g', which does not exist .did you mean 'es-gn'"):
         prepared({"es-gn": pairs_of("gn")}, test={"es-g": ["test.tsv"]})
 
 
