@@ -40,6 +40,8 @@ class Facts(NamedTuple):
     """Number of validation pairs."""
     is_joint: bool
     """Whether both sides share a vocabulary."""
+    directions: int = 1
+    """Number of language pairs that the model translates, with each direction counted."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -50,7 +52,10 @@ class Facts(NamedTuple):
         length = train.percentiles["target"]["50"] if train.percentiles else round(tokens["target"] / max(1, pairs))
         is_joint = manifest.settings.joint_vocabulary is True and vocabulary["source"] == vocabulary["target"]
         validation_pairs = manifest.splits["validation"].pairs
-        return cls(dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint)
+        directions = len(manifest.all_directions)
+        return cls(
+            dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions
+        )
 
 
 class Recipe(NamedTuple):
@@ -148,7 +153,7 @@ def choose(
         "label_smoothing": 0.1,
         "average_last": 1,  # the rate ends at zero
         "decode_validation": 200,
-        "best_by": "bleu" if scores else "accuracy",
+        "best_by": ("chrf" if facts.directions > 1 else "bleu") if scores else "accuracy",
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}

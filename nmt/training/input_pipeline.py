@@ -9,13 +9,13 @@ import numpy as np
 from nmt.cluster.group import Group
 from nmt.config.data import ORIGINAL
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.augmentation import augment_split
 from nmt.data.batch_plan import pad_rows, pairs_seen, plan_epoch
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest
 from nmt.data.token_arrays import Split
 from nmt.errors import ConfigError, counted
 from nmt.runtime import tf
+from nmt.training.augmentation import augment_split
 from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run
 from nmt.training.optimization.update import Batch
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import nmt
 from nmt.config.data import DataConfig
 from nmt.config.training import TrainingConfig
-from nmt.data.augmentation import augment_split
 from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import SIDES, SplitName
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.tokenizers.base import tag_id
+from nmt.training.augmentation import augment_split
 
 pytestmark = pytest.mark.usefixtures("folder")
 WORDS = {"data.tokenizer": "word", "data.normalization": "none", "data.joint_vocabulary": True}

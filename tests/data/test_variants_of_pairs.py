@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.config.training import VARIANT_NAMES
-from nmt.data.augmentation import augment_split
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences, Split
 from nmt.data.variants import UNKNOWN, VARIANTS, Languages, is_cased
 from nmt.tokenizers.registry import fit_tokenizer
+from nmt.training.augmentation import augment_split
 
 SENTENCES = {
     "de": "Die Straße ist groß.", "en": "The street is big.", "tr": "Bir köpek istiyor.", "el": "Πού είναι ο σκύλος;",

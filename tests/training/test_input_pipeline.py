@@ -10,9 +10,9 @@ from tiny_runs import tiny
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.augmentation import augment_split
 from nmt.data.prepare import prepare
 from nmt.data.token_arrays import Split, generate_split
+from nmt.training.augmentation import augment_split
 from nmt.training.input_pipeline import InputPipeline
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.config.training import VARIANT_NAMES
-from nmt.data.augmentation import augment_split
 from nmt.data.token_arrays import Sequences, Split
 from nmt.data.variants import VARIANTS
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
 from nmt.tokenizers.registry import fit_tokenizer
+from nmt.training.augmentation import augment_split
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZß ",.!'
 CHARACTERS = fit_tokenizer([LETTERS], DataConfig(tokenizer="char", normalization="nfkc"))
