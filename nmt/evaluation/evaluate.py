@@ -170,7 +170,7 @@ def evaluate(
     if not systems:
         _refuse_without_run({"stress": stress, "glossary": glossary}, hypotheses)
     test_set = _find_test_set(systems, source, references)
-    _refuse_several_pairs(test_set, {"stress": stress, "glossary": glossary, "calibrate": calibrate})
+    _refuse_several_pairs(test_set, {"stress": stress, "glossary": glossary})
     languages = _languages(systems, test_set)
     by_pair = partial(score_by_pair, test_set, metrics=metrics, tokenization=tokenization, lowercase=lowercase)
     tokenization = tokenization or tokenization_of(languages[1], test_set.references[0])
@@ -318,6 +318,12 @@ def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> Non
         raise NmtError(
             Argument("calibrate", True),
             f" is for the translations of one run; received {received}. Name one run alone.",
+        )
+    if systems[0].manifest.is_multilingual:
+        raise NmtError(
+            Argument("calibrate", True),
+            f" is for runs of one language pair, since a run keeps one calibration; {systems[0].name} has "
+            f"{len(systems[0].manifest.directions)} pairs. Leave it out.",
         )
 
 
