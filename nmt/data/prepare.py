@@ -119,6 +119,7 @@ def prepare(
         return existing
     refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in every_file(role_files)])
     settings, named = _resolved(sources, settings, tokenizer_source)
+    corpora = training_corpora(sources, settings)
     score = _scorer(sources, settings, make_scorer)
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
@@ -130,13 +131,13 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        train, corpora = splits["train"], training_corpora(sources, settings)
-        several, ranges = len(corpora) > 1, PairRanges.of(corpora, cleaned)
+        train = splits["train"]
+        ranges = PairRanges.of(corpora, cleaned)
         if settings.both_directions:
             cleaned = mirrored(cleaned)
         medians = _median_ratios(train, ranges, store)
         # Every prefix of the shuffled pairs is a random sample.
-        mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
+        mixed = train[shuffled_indices(len(train), settings.seed)] if len(corpora) > 1 else train
         language_tags = tags_of_languages(ranges.languages, tokenizer_source.tags if tokenizer_source else None)
         tags = list(dict.fromkeys([*settings.tags, *language_tags.values()]))
         tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings, tags)
@@ -151,9 +152,9 @@ def prepare(
         _record_dropped(written, cleaned, locate)
         report("comparing languages", 0, None)
         train = written["train"].kept
-        mixed = train[shuffled_indices(len(train), settings.seed)] if several else train
+        mixed = train[shuffled_indices(len(train), settings.seed)] if len(corpora) > 1 else train
         compared = _compare_languages(cleaned, mixed, ranges, store, locate)
-        counts = _corpus_counts(train, ranges, settings.tags) if several else {}
+        counts = _corpus_counts(train, ranges, settings.tags) if len(corpora) > 1 else {}
         median = medians[0] if len(medians) == 1 else _median_ratio(train, store)
         shutil.rmtree(scratch)
         ambiguous, most = _count_translations(written, cleaned)

@@ -54,7 +54,8 @@ def assign_splits(
         for split, indices in splits.items():
             assigned[split].append(indices)
     held = {split: np.concatenate(assigned[split]) for split in SPLITS if split != "train"}
-    all_held, has_directions = np.concatenate([*held.values()]), len(directions_of(corpora)) > 1
+    all_held = np.concatenate([*held.values()])
+    has_directions = len(directions_of(corpora)) > 1
     for name in training:
         if name not in divided or has_directions:
             left = _without_leaks(name, training[name], all_held, corpus, config, locate, both_sides=has_directions)
