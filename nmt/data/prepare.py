@@ -158,14 +158,13 @@ def prepare(
         median = medians[0] if len(medians) == 1 else _median_ratio(train, store)
         shutil.rmtree(scratch)
         ambiguous, most = _count_translations(written, cleaned)
-        if settings.header == "auto":
-            settings = settings.model_copy(update={"header": named is not None})
+        header = {"header": named is not None} if settings.header == "auto" else {}
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             corpus=files[0],
             more_files=files[1:],
-            settings=settings,
+            settings=settings.model_copy(update=header),
             read=cleaned.read,
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
