@@ -1,5 +1,6 @@
 """The command line as ``nmt`` and as ``python -m nmt``."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -8,6 +9,8 @@ INTERRUPTED = 130  # the same as in nmt.cli.usage, which is not loaded yet
 
 def main() -> NoReturn:
     """Run the command line. Ctrl-C while it is loaded also ends in one message."""
+    # Figures need no backend of matplotlib. A notebook names its own to all its commands, and nmt may not have it.
+    os.environ.pop("MPLBACKEND", None)
     try:
         from nmt.cli.app import main as run  # noqa: PLC0415 - it takes a moment
     except KeyboardInterrupt:

@@ -1,9 +1,10 @@
 """Every command of every README works.
 
 The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models;
-after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs. They
-run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs the
-commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
+after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs.
+``configs/SMALL-CORPORA.md`` has a project of its own. They run in the process of the tests, which loads TensorFlow
+once, or in a shell. A release check (``.ci/run``) runs the commands that install nmt. Abbreviated are models, epochs,
+the time of measurements, and the choice of tests.
 """
 
 import gzip
@@ -23,7 +24,9 @@ import yaml
 from conftest import ROOT, nmt, small_pairs, write_pickle
 from marian_models import safetensors_folder
 
-README, MEASUREMENTS = "README.md", "MEASUREMENTS.md"
+README, MEASUREMENTS, SMALL_CORPORA = "README.md", "MEASUREMENTS.md", "SMALL-CORPORA.md"
+GUIDES = [f"configs/{SMALL_CORPORA}"]
+"""Pages whose commands run in a project of their own."""
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
@@ -41,6 +44,9 @@ ABBREVIATED = {
     "--minutes 30 --run chosen": f"--minutes 30 --run chosen {SMALL}",
     "nmt train --run chosen": f"nmt train --run chosen {TINY}",
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
+    "--minutes 60": TINY,
+    "--corpus es-gn_bt": "--corpus es-gn_bt=mono.bt.tsv.gz",  # a model that has hardly learnt writes no pairs
+    "--dataset tuned --from three": "--dataset tuned --from three --set training.epochs=1",
     "--dataset reversed --run reversed": f"--dataset reversed --run reversed {TINY}",
     "--dataset trusted --run trusted": f"--dataset trusted --run trusted {TINY}",
     "--corpus bt --tag bt --name with-bt": "--corpus bt=mono.bt.tsv.gz --tag bt --name with-bt",  # as the next
@@ -70,14 +76,17 @@ def readme(folder: str) -> str:
     return (ROOT / folder / README).read_text()
 
 
-def pages(folder: str) -> list[str]:
-    """Return the names of a folder's pages, in the order in which their commands run."""
-    return [README, MEASUREMENTS] if folder == "configs" else [README]
+def pages(place: str) -> list[Path]:
+    """Return the pages of a folder, or a guide, in the order in which their commands run."""
+    path = ROOT / place
+    if place in GUIDES:
+        return [path]
+    return [path / README, path / MEASUREMENTS] if place == "configs" else [path / README]
 
 
-def commands(folder: str) -> list[str]:
-    """Return the commands of a folder's pages: in console blocks, and in the last column of tables if it says so."""
-    text = "\n".join((ROOT / folder / page).read_text() for page in pages(folder))
+def commands(place: str) -> list[str]:
+    """Return the commands of pages: in console blocks, and in the last column of tables if it says so."""
+    text = "\n".join(page.read_text() for page in pages(place))
     console, table = r"^```console\n(.*?)^```", r"^\|[^\n]+\| command \|\n((?:\|[^\n]+\n)+)"
     found = []
     for block, rows in re.findall(f"{console}|{table}", text, re.S | re.M):
@@ -124,6 +133,11 @@ def write_corpora(folder: Path) -> None:
     (data / "es-gn.tsv").write_text(tsv(pairs[:250]))
     (data / "dev.tsv").write_text(tsv(pairs[250:280]))
     write_sides(data, ("shp.es", "shp.shp"), pairs[:200])
+    write_sides(data, ("corpus.es", "corpus.gn"), raw[:200])
+    write_sides(data, ("dev.es", "dev.gn"), raw[200:240])
+    write_sides(data, ("stories.es", "stories.shp"), raw[:150])
+    write_sides(data, ("stories-dev.es", "stories-dev.shp"), raw[200:230])
+    (data / "mono.gn").write_text("".join(f"{target}\n" for _, target in raw[240:260]))
     (data / "numbered.tsv").write_text("".join(f"{n}\t{line}" for n, line in enumerate(tsv(raw).splitlines(True))))
     (data / "named.tsv").write_text("de\ten\n" + tsv([(target, source) for source, target in raw]))
     (data / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in raw))
@@ -199,15 +213,15 @@ def run(command: str, project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", [pytest.param(folder, marks=[] if folder == "" else pytest.mark.slow) for folder in FOLDERS]
+    "place", [pytest.param(place, marks=[] if place == "" else pytest.mark.slow) for place in [*FOLDERS, *GUIDES]]
 )
-def test_every_command_works(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if folder == "configs":
+def test_every_command_works(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if place == "configs":
         monkeypatch.setattr("nmt.benchmark.MATMUL_SIZES", (64,))
     write_corpora(tmp_path)
-    write_recipes(tmp_path, EPOCHS.get(folder, 2))
-    for command in commands(folder):
-        if command == IN_A_SHELL.get(folder):
+    write_recipes(tmp_path, EPOCHS.get(place, 2))
+    for command in commands(place):
+        if command == IN_A_SHELL.get(place):
             in_a_shell(command, tmp_path)
         elif not is_run_by_ci(command):
             run(abbreviated(command), tmp_path)
@@ -234,9 +248,11 @@ def test_the_front_page_takes_two_minutes_to_read() -> None:
     assert len(re.findall(r"^\|[ :-]*-", readme(""), re.M)) == 1, "one table"
 
 
-@pytest.mark.parametrize(("folder", "page"), [(folder, page) for folder in FOLDERS for page in pages(folder)])
-def test_links_lead_to_files_and_headings(folder: str, page: str) -> None:
-    here = ROOT / folder / page
+@pytest.mark.parametrize(
+    "here",
+    [pytest.param(page, id=str(page.relative_to(ROOT))) for place in [*FOLDERS, *GUIDES] for page in pages(place)],
+)
+def test_links_lead_to_files_and_headings(here: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", here.read_text()):
         if link.startswith("https://"):
             continue

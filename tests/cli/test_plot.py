@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import run_nmt
+from conftest import ENVIRONMENT, nmt_process, run_nmt
 from matplotlib.figure import Figure
 
 import nmt
@@ -178,3 +178,10 @@ def test_it_is_written_where_the_other_figures_are_and_unknown_words_are_reporte
     done = run_nmt("plot", "attention", "--run", "base", "-o", "a.svg", *target, "im xylophone", cwd=runs)
     assert done.out == "a.svg\n" and "<svg" in (runs / "a.svg").read_text()
     assert [line.rpartition(": ")[2] for line in done.err.splitlines()] == ["xylophone", "xylophon"]
+
+
+def test_a_backend_that_only_the_notebook_has_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of Jupyter gives all commands its own backend, and nmt may be installed elsewhere."""
+    monkeypatch.setitem(ENVIRONMENT, "MPLBACKEND", "module://ipympl.backend_nbagg")
+    nmt_process("plot", "sinusoids", cwd=tmp_path)
+    assert (tmp_path / "sinusoids.png").is_file()
