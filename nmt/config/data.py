@@ -176,8 +176,8 @@ class DataConfig(Section):
     """Further corpora by name. Those of the dataset's own languages are for training only. The corpus that the splits
     are taken from is named "original"."""
     both_directions: bool = False
-    """Train the opposite direction of every corpus too, in the same model: its pairs are used a second time, with
-    source and target exchanged."""
+    """Train the opposite direction of every corpus without a tag too, in the same model: its pairs are used a second
+    time, with source and target exchanged. A tag marks synthetic sources, which nothing should learn to write."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where a file has the source sentences: the number of a TSV or CSV column, from 1, or its name in the first line;
     a field of JSON or Parquet, such as ``source`` or ``translation.en``; a language of a TMX, XLIFF or catalogue. null:

@@ -48,7 +48,7 @@ def training_corpora(sources: Sources, config: DataConfig) -> list[TrainingCorpu
     """
     corpora = [TrainingCorpus(name, name, _languages_in_training(name, config), False) for name in sources.names]
     if config.both_directions:
-        for corpus in list(corpora):
+        for corpus in [corpus for corpus in corpora if corpus.name not in config.tags]:
             name, (source, target) = _reversed_name(corpus.name), corpus.languages
             if name in sources.names:
                 raise ConfigError(
@@ -142,14 +142,15 @@ class PairRanges(NamedTuple):
     parts: list[PairRange]
     """All pairs, by corpus and split."""
     directions: np.ndarray
-    """Number of the direction of each pair, int16 [N], or [2 N] with both directions."""
+    """Number of the direction of each pair, int16 [N], or [2 N] with both directions; -1 for a reversed pair that no
+    direction uses."""
 
     @classmethod
     def of(cls, corpora: Sequence[TrainingCorpus], cleaned: Corpus) -> "PairRanges":
         """Return the ranges of the corpora of a dataset; reversed pairs follow the N pairs that were read."""
         languages, count = directions_of(corpora), len(cleaned.sources)
         is_mirrored = any(corpus.is_reversed for corpus in corpora)
-        numbers, parts = np.zeros(2 * count if is_mirrored else count, np.int16), []
+        numbers, parts = np.full(2 * count if is_mirrored else count, -1, np.int16), []
         for corpus in corpora:
             first, number = count if corpus.is_reversed else 0, languages.index(corpus.languages)
             for split in SPLITS:

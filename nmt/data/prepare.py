@@ -51,8 +51,8 @@ from nmt.data.sources.formats import named_columns
 from nmt.data.sources.text_file import every_file, reading
 from nmt.data.splitting import assign_splits, shuffled_indices
 from nmt.data.token_arrays import Sequences
-from nmt.errors import ConflictError, printable
-from nmt.message import Argument
+from nmt.errors import ConfigError, ConflictError, printable
+from nmt.message import Argument, Settings
 from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
@@ -195,6 +195,11 @@ def _resolved(
 ) -> tuple[DataConfig, tuple[str, str] | None]:
     """Return the settings without "auto", and the names of the columns that the main corpus has, if it has any."""
     settings = resolve_auto(sources, settings)
+    if not sources.corpus and settings.n_sentences is not None:
+        raise ConfigError(
+            Settings({"data.n_sentences": settings.n_sentences}),
+            " cuts the dataset's own files, and there are only further corpora, which are used whole. Leave it out.",
+        )
     if not sources.corpus:
         return settings, None
     named = named_columns(sources.corpus, settings)

@@ -66,6 +66,7 @@ def assign_splits(
     by_split: dict[SplitName, np.ndarray] = {"train": np.concatenate(trained)}
     for split, indices in held.items():
         both = np.concatenate([indices, indices + count]) if config.both_directions else indices
+        both = both[ranges.directions[both] >= 0]
         by_split[split] = both[np.argsort(ranges.directions[both], kind="stable")]
     return by_split
 

@@ -132,6 +132,21 @@ def test_a_second_corpus_of_a_pair_is_for_training_only() -> None:
     assert [direction.name for direction in dataset.manifest.directions] == ["es-gn", "es-shp", "gn-es", "shp-es"]
 
 
+def test_synthetic_sources_are_not_learned_as_targets() -> None:
+    """A corpus with a tag has only the direction of its files, also with validation pairs of its own."""
+    corpora = {"es-gn": pairs_of("gn"), "es-gn_bt": pairs_of("gn", 20, 500)}
+    files = {"es-gn_bt": [write_tsv("v.tsv", pairs_of("gn", 5, 900))]}
+    dataset = prepared(corpora, tags=["es-gn_bt"], validation=files)
+    assert list(dataset.manifest.corpora) == ["es-gn", "es-gn_bt", "gn-es"]
+    assert {(b, a) for a, b in corpora["es-gn_bt"]}.isdisjoint(training(dataset))
+    rows = {direction.name: len(rows) for direction, rows in dataset.manifest.rows("validation")}
+    assert rows == {"es-gn": 5, "gn-es": 0}, "the pair has validation files, and no share of a corpus besides"
+    tokenizer, source = dataset.tokenizers()[0], dataset.split("train").source
+    synthetic = dataset.manifest.training_parts[1][0]
+    tags = [tag_id(tokenizer, "es-gn_bt"), tag_id(tokenizer, "2gn")]
+    assert all(source[row][:2].tolist() == tags for row in synthetic)
+
+
 def test_one_target_language_needs_no_tags() -> None:
     dataset = prepared(
         {"gn-es": [(b, a) for a, b in pairs_of("gn")], "shp-es": [(b, a) for a, b in pairs_of("shp")]}, settings=WORDS
@@ -176,6 +191,8 @@ def test_refusals() -> None:
         prepared({"es-gn": pairs_of("gn"), "news": pairs_of("shp")})
     with pytest.raises(ConfigError, match=r"trains corpus 'es-gn' in the opposite direction too, as 'gn-es'"):
         prepared({"es-gn": pairs_of("gn"), "gn-es": pairs_of("gn")})
+    with pytest.raises(ConfigError, match=r"n_sentences.* only further corpora"):
+        prepared({"es-gn": pairs_of("gn")}, settings=BOTH | {"data.n_sentences": 5})
     with pytest.raises(NmtError, match="files is empty"):
         nmt.prepare()
     with pytest.raises(ConfigError, match="'es' is not a pair of language codes"):
