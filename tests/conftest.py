@@ -194,6 +194,36 @@ def project(trained_project: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained_project, tmp_path / "project"))
 
 
+LEARNS = """
+model: {encoder_layers: 1, decoder_layers: 1, d_model: 64, d_ff: 128, heads: 4, tie_embeddings: all}
+training: {epochs: 24, batch_size: 32, schedule: linear, peak_learning_rate: 0.004, warmup_steps: 30}
+"""
+
+
+@pytest.fixture(scope="session")
+def multilingual_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the run "four", which has learned en-de, en-fr and the opposite directions. Do not change it."""
+    folder = tmp_path_factory.mktemp("multilingual")
+    french = {"eins": "un", "zwei": "deux", "drei": "trois", "vier": "quatre", "funf": "cinq", "sechs": "six",
+              "sieben": "sept"}  # fmt: skip
+    pairs = small_pairs(150)[1:]
+    write_tsv(folder / "de.tsv", pairs)
+    write_tsv(folder / "fr.tsv", [
+        (source, " ".join(["je", "suis", *(french[word] for word in target.split()[2:])])) for source, target in pairs
+    ])  # fmt: skip
+    (folder / "four.yaml").write_text(LEARNS)
+    settings = [
+        "data.both_directions=true",
+        "data.tokenizer=subword",
+        "data.normalization=nfc",
+        "data.vocabulary_size=330",
+    ]
+    options = [word for setting in settings for word in ("--set", setting)]
+    nmt("prepare", "--corpus", "en-de=de.tsv", "--corpus", "en-fr=fr.tsv", *options, "--name", "four", cwd=folder)
+    nmt("train", "--config", "four.yaml", "--dataset", "four", "--run", "four", cwd=folder)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def transformers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """PyTorch and transformers, loaded once for all calls of a module; skips without the extra huggingface."""

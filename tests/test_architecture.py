@@ -37,7 +37,7 @@ PARTS: dict[str, str] = {
     "api": "errors message storage config interface runs data decoding text documents training recipes",
     "synthesis": "errors message storage config interface runs data decoding text evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
-    "serving": "errors message config tokenizers runs data decoding text documents api",
+    "serving": "errors message config tokenizers runs data decoding text documents",
     "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding text "
     "documents evaluation training recipes plotting export importing reporting api synthesis benchmark serving",
 }

@@ -65,8 +65,8 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         """Weights: an epoch number, "average", or for example "step-1500"; and their SHA-256, None if unknown."""
         self.direction = _direction(manifest, config.decoding)
         """Languages that it translates between."""
-        tags = filter(None, (config.decoding.tag, self.direction.tag))
-        self._tags = [tag_id(source, tag) for tag in tags]
+        self.tags = tags_before(source, config.decoding, self.direction, manifest)
+        """Ids of the tags before each source."""
 
     @classmethod
     def open(
@@ -223,7 +223,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
     ) -> list[list[int]]:
         """Return the ids of raw sentences, without bos and eos; no ids for a skipped sentence."""
-        encoded = [[*self._tags, *ids] if ids else [] for ids in map(self.source.encode, texts)]
+        encoded = [[*self.tags, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for index, ids in enumerate(encoded):
             try:
                 check_length(self.config, "source", len(ids), sentence_name(names, index), self.engine.positions)
@@ -314,6 +314,16 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         return Translation(text, [], True, [*ids, EOS])
 
 
+def tags_before(
+    source: Tokenizer, decoding: DecodingConfig, direction: Direction, manifest: Manifest | None
+) -> list[int]:
+    """Return the ids of the tags before each source: of the corpus that the settings choose, and of the language."""
+    tags = [decoding.tag, direction.tag]
+    if manifest and decoding.tag in {known.tag for known in manifest.directions}:
+        tags = [direction.tag]  # the settings choose a language by its tag
+    return [tag_id(source, tag) for tag in tags if tag is not None]
+
+
 def _direction(manifest: Manifest | None, decoding: DecodingConfig) -> Direction:
     """Return the direction that the settings choose.
 
@@ -322,6 +332,10 @@ def _direction(manifest: Manifest | None, decoding: DecodingConfig) -> Direction
     """
     if manifest is None:
         return Direction(source=decoding.source_language or "source", target=decoding.target_language or "target")
+    if decoding.tag and decoding.target_language is None:
+        for direction in manifest.directions:
+            if direction.tag == decoding.tag:
+                return direction
     return manifest.direction(decoding.source_language, decoding.target_language)
 
 

@@ -5,8 +5,7 @@ target length.
 """
 
 import functools
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Self
 
@@ -26,6 +25,7 @@ from nmt.runs.weights import WeightsFile
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
+ROWS = tf.TensorSpec([None, None], tf.int32)
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them, as measured with base.yaml's model on 2 cores."""
 MOST_AT_ONCE = 8
@@ -61,8 +61,8 @@ class TensorFlowEngine:
         A search of at most ``few_steps`` steps is not compiled. Without such steps, everything is compiled.
         """
         self.model, self.config, self._few_steps = model, config, few_steps
-        self._compiled: dict[tuple[SearchOptions, bool], Callable[..., Hypotheses]] = {}
-        self._compiling = threading.Lock()
+        self._compiled: dict[Hashable, Callable[..., Any]] = {}
+        """Compiled functions of the model, which engines of the same model share."""
 
     @classmethod
     def load(cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile) -> Self:
@@ -83,7 +83,9 @@ class TensorFlowEngine:
     def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "TensorFlowEngine":
         """Return an engine of the same weights with other decoding settings; if prepared, it compiles every search."""
         config = self.config.model_copy(update={"decoding": decoding})
-        return TensorFlowEngine(self.model, config, few_steps=0 if prepared else FEW_STEPS)
+        engine = TensorFlowEngine(self.model, config, few_steps=0 if prepared else FEW_STEPS)
+        engine._compiled = self._compiled
+        return engine
 
     @property
     def precision(self) -> str:
@@ -117,17 +119,22 @@ class TensorFlowEngine:
         forced = _pad_rows([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
         search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefixes))
         if compiled:
-            search = self._compile(search, options, bool(prefixes))
+            decoding = self.config.decoding
+            kind = decoding.search(sampled=options.sampled)
+            settings = tuple(decoding.arguments("tensorflow", kind).items())
+            numbers, floats = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+            signature = [ROWS, numbers, ROWS, floats]
+            search = self._compile((options, bool(prefixes), kind, settings), search, signature)
         return search(*(tf.constant(array) for array in (source, max_lengths, forced, random)))
 
-    def _compile(self, search: Callable[..., Hypotheses], *key: Any) -> Callable[..., Hypotheses]:
-        rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
-        signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
-        with self._compiling:
-            if key not in self._compiled:
-                # The search has no Python control flow for autograph to convert.
-                self._compiled[key] = tf.function(search, input_signature=signature, autograph=False)
-            return self._compiled[key]
+    def _compile(
+        self, key: Hashable, function: Callable[..., Any], signature: list[tf.TensorSpec]
+    ) -> Callable[..., Any]:
+        """Return a compiled function, the same one for the same key. It is traced when it is first called."""
+        if key not in self._compiled:
+            # Models and searches have no Python control flow for autograph to convert.
+            self._compiled.setdefault(key, tf.function(function, input_signature=signature, autograph=False))
+        return self._compiled[key]
 
     def search_tensors(
         self,
@@ -207,8 +214,9 @@ class TensorFlowEngine:
         # The attention of an empty target has no rows.
         attention = [np.zeros([1, 1, 0, len(source) + special], np.float32) for source in sources]
         batches = list(self._batches(targets))
-        compiled = len(batches) > 1 or not self._few_steps
-        attend = self._attend if compiled else self.model.cross_attention
+        attend = self.model.cross_attention
+        if len(batches) > 1 or not self._few_steps:  # a single batch takes less time eagerly
+            attend = self._compile("attention", attend, [ROWS, ROWS])
         for batch in batches:
             source, shifted = self._sources(sources, batch), _pad_rows([[BOS, *targets[index][:-1]] for index in batch])
             weights = attend(tf.constant(source), tf.constant(shifted))
@@ -218,12 +226,6 @@ class TensorFlowEngine:
                 rows, columns = len(targets[index]), len(sources[index]) + special
                 attention[index] = np.asarray(weights)[:, :, row, :rows, :columns]
         return attention
-
-    @functools.cached_property
-    def _attend(self) -> Callable[..., Any]:
-        """The model's ``cross_attention``, compiled: a single batch takes less time eagerly, several do not."""
-        rows = tf.TensorSpec([None, None], tf.int32)
-        return tf.function(self.model.cross_attention, input_signature=[rows, rows], autograph=False)
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
         """Return all attention on a sentence and at least one target token; None for a model without attention."""

@@ -1,8 +1,8 @@
-"""Batches of sentences from many requests, for a model.
+"""Batches of sentences from many requests, for a model, which may have several language pairs.
 
 A batch is formed from the waiting sentences whenever the model is free; no sentence waits for later requests. Requests
 take turns. Short requests get a second thread while a batch of a long request is computed, so that a long text does
-not delay them. A batch has sentences of similar length.
+not delay them. A batch has sentences of similar length and of the same language pair.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ SHORT_TOKENS = 100
 class _Sentence:
     """A sentence of a request."""
 
+    model: ServedModel
     segment: Segment
     options: TextOptions
     attention: bool
@@ -45,9 +46,9 @@ class Batcher:
     The second thread only computes batches of short requests while the first computes a batch of a long request.
     """
 
-    def __init__(self, model: ServedModel, batch_size: int, metrics: Metrics) -> None:
+    def __init__(self, batch_size: int, metrics: Metrics) -> None:
         """Create a batcher for a model, with the largest number of sentences in a batch."""
-        self.model, self._batch_size, self._metrics = model, batch_size, metrics
+        self._batch_size, self._metrics = batch_size, metrics
         self._requests: deque[list[_Sentence]] = deque()
         self._batches: list[list[_Sentence]] = []
         """Batches that are being computed."""
@@ -60,7 +61,7 @@ class Batcher:
 
     async def __aenter__(self) -> Self:
         """Start forming batches in the running event loop."""
-        self._threads = ThreadPoolExecutor(2, f"translate-{'-'.join(self.model.pair)}")
+        self._threads = ThreadPoolExecutor(2, "translate")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -72,13 +73,21 @@ class Batcher:
         self._threads.shutdown()
 
     async def translate(
-        self, segments: Sequence[Segment], options: TextOptions, *, attention: bool = False
+        self, model: ServedModel, segments: Sequence[Segment], options: TextOptions, *, attention: bool = False
     ) -> list[SentenceResult]:
-        """Return the results for sentences that have words. If the caller is cancelled, they leave the queue."""
+        """Return the results for sentences that have words. If the caller is cancelled, they leave the queue.
+
+        Args:
+            model: the model, for the language pair of the sentences.
+            segments: the sentences.
+            options: options of the translation.
+            attention: whether to return attention.
+        """
         loop, waiting = asyncio.get_running_loop(), list[_Sentence]()
         is_short = sum(segment.tokens for segment in segments) <= SHORT_TOKENS
         waiting += (
-            _Sentence(segment, options, attention, is_short, waiting, loop.create_future()) for segment in segments
+            _Sentence(model, segment, options, attention, is_short, waiting, loop.create_future())
+            for segment in segments
         )
         sentences = [*waiting]
         self._requests.append(waiting)
@@ -122,14 +131,16 @@ class Batcher:
     def _next_batch(self, requests: list[list[_Sentence]]) -> list[_Sentence]:
         """Take a batch from the queue: the first sentence of the next request, and sentences of similar length.
 
-        These come from a window that requests with the same search options fill in turn. Short requests have batches
-        of their own.
+        These come from a window that requests with the same language pair and search options fill in turn. Short
+        requests have batches of their own.
         """
         next_request = requests[0]
         first = next_request[0]
         matching = [
             request for request in requests
-            if request[0].options == first.options and request[0].is_short == first.is_short
+            if request[0].model is first.model
+            and request[0].options == first.options
+            and request[0].is_short == first.is_short
         ]  # fmt: skip
         window = itertools.islice(
             filter(None, itertools.chain.from_iterable(itertools.zip_longest(*matching))), WINDOW * self._batch_size
@@ -147,7 +158,8 @@ class Batcher:
         """Return the results of a batch. If it fails, its sentences are translated singly, so that others succeed."""
         try:
             texts = [sentence.segment.text for sentence in batch]
-            return [*self.model.translate(texts, batch[0].options, [sentence.attention for sentence in batch])]
+            attention = [sentence.attention for sentence in batch]
+            return [*batch[0].model.translate(texts, batch[0].options, attention)]
         except Exception as error:  # no sentence may stop the service
             if len(batch) == 1:
                 return [error]

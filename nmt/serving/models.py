@@ -1,13 +1,11 @@
 """Models of the service, which are opened and compiled once at start."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.api import load
 from nmt.config.loading import change_decoding
-from nmt.data.manifest import read_manifest
-from nmt.decoding.exported import RUN_FILES
+from nmt.data.manifest import Direction, read_manifest
+from nmt.decoding.exported import choose_export
 from nmt.decoding.translation import CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
@@ -38,7 +36,7 @@ class SentenceResult(NamedTuple):
 
 
 class ServedModel:
-    """A model with the searches of the service, compiled at start. Several threads may use it."""
+    """A model as the translator of a language pair, with its searches compiled at start. Several threads may use it."""
 
     def __init__(
         self, pair: Pair, translator: Translator, description: str, max_alternatives: int,
@@ -49,7 +47,7 @@ class ServedModel:
         Args:
             pair: language pair.
             translator: translator of the pair.
-            description: name and weights of the model, for messages.
+            description: name and weights of the model. The pairs of a model have the same description, and one queue.
             max_alternatives: most alternatives of a request.
             glossaries: glossary files by name.
         """
@@ -63,7 +61,8 @@ class ServedModel:
         self._translator, self._wide = narrow, wide
         self.alternatives = TextOptions(SearchOptions(n_best=n_best, scored=True))
         """Search for the N best translations with their scores."""
-        self._has_attention = True
+        self.has_attention = True
+        """Whether the model has attention, as ``warm_up`` finds out."""
         self.glossaries = {
             name: read_glossary(file, translator.target, translator.languages) for name, file in glossaries.items()
         }
@@ -97,7 +96,12 @@ class ServedModel:
         try:
             self._translator.attention(text, [result.translations[0]])
         except DataError:
-            self._has_attention = False
+            self.has_attention = False
+
+    @property
+    def tags(self) -> int:
+        """Number of tags before each source."""
+        return len(self._translator.tags)
 
     @property
     def most_tokens(self) -> int:
@@ -122,7 +126,7 @@ class ServedModel:
         n_best = translator.find(texts, options)
         indices = [
             index for index, is_requested in enumerate(attention)
-            if is_requested and self._has_attention and n_best[index][0].ids
+            if is_requested and self.has_attention and n_best[index][0].ids
         ]  # fmt: skip
         attentions: dict[int, CrossAttention] = {}
         if indices:
@@ -146,26 +150,54 @@ def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
     return pieces
 
 
-def open_model(
+def warm_up(models: Iterable[ServedModel]) -> None:
+    """Compile all searches. The language pairs of a model share them, so that its first pair compiles them for all."""
+    first = dict[str, ServedModel]()
+    for model in models:
+        if model.description not in first:
+            model.warm_up()
+        model.has_attention = first.setdefault(model.description, model).has_attention
+
+
+def open_models(
     name: str | None, epoch: str | None, settings: dict[str, Any], max_alternatives: int,
     glossaries: Mapping[str, str] = {},
-) -> ServedModel:  # fmt: skip
-    """Open a model for the service.
+) -> list[ServedModel]:  # fmt: skip
+    """Open a model for the service, and return it for each of its language pairs. Its weights are loaded once.
 
     Args:
         name: name of a run, or folder of an export to CTranslate2 (with a slash); None for the run trained last.
         epoch: weights, as in ``nmt.load``.
-        settings: values for keys of section decoding; keys with the value None keep the model's own.
+        settings: values for keys of section decoding; keys with the value None keep the model's own. Languages limit
+            the service to their pairs; source and target together may be a pair that was not trained (zero-shot).
         max_alternatives: most alternatives of a request.
         glossaries: glossary files by name.
 
     Raises: the errors of ``nmt.load`` and ``read_glossary``.
     """
     export = name if name is not None and "/" in name else None
-    loaded = load(None if export else name, epoch, decoding=settings, export=export)
-    run = Run(Path(export) / RUN_FILES) if export else find_run(name)
-    languages = read_manifest(run.dataset_path).languages
-    weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
-    description = f"{f'export {export}' if export else f'run {run.name}'}, {weights}"
-    pair = Pair(languages["source"], languages["target"])
-    return ServedModel(pair, loaded, description, max_alternatives, glossaries)
+    trained = choose_export(None, epoch, export)[1] if export else find_run(name)
+    run = trained if isinstance(trained, Run) else trained.run
+    models = list[ServedModel]()
+    loaded: Translator | None = None
+    for direction in _directions(run, settings):
+        source, target = direction.languages
+        languages = {"source_language": source, "target_language": target}
+        if loaded is None:
+            loaded = Translator.open(trained, epoch, settings | languages)
+        weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
+        description = f"{f'export {export}' if export else f'run {run.name}'}, {weights}"
+        translator = loaded.reconfigured(loaded.config.decoding.model_copy(update=languages))
+        models.append(ServedModel(Pair(source, target), translator, description, max_alternatives, glossaries))
+    return models
+
+
+def _directions(run: Run, settings: Mapping[str, Any]) -> list[Direction]:
+    """Return the language pairs that a run was trained on, or the pair that the settings name."""
+    manifest = read_manifest(run.dataset_path)
+    source, target = settings.get("source_language"), settings.get("target_language")
+    trained = [
+        direction for direction in manifest.all_directions
+        if source in (None, direction.source) and target in (None, direction.target)
+    ]  # fmt: skip
+    return trained or [manifest.direction(source, target)]

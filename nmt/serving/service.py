@@ -110,9 +110,8 @@ class Service:
                     "each language pair. Leave out one of the two."
                 )
             self._models[model.pair] = model
-        self._batchers = {
-            pair: Batcher(model, settings.batch_size, self.metrics) for pair, model in self._models.items()
-        }
+        self._batchers = {model.description: Batcher(settings.batch_size, self.metrics) for model in models}
+        """Queue of each model, which its language pairs share."""
         self._detector = Detector()
         self._open_requests = 0
         self._resources = AsyncExitStack()
@@ -330,7 +329,9 @@ class Service:
         async with asyncio.TaskGroup() as group:
             tasks = {
                 pair: group.create_task(
-                    self._batchers[pair].translate(segments, options_by_pair[pair], attention=attention)
+                    self._batchers[self._models[pair].description].translate(
+                        self._models[pair], segments, options_by_pair[pair], attention=attention
+                    )
                 )
                 for pair, segments in by_pair.items()
             }

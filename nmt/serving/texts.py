@@ -113,15 +113,15 @@ def sentence_details(
             check=translation.confidence is not None and translation.confidence < check_below,
         ) for translation in translations],
         source_tokens=source_tokens, target_tokens=target_tokens,
-        attention=_weights(result.attention) if result else None,
+        attention=_weights(result.attention, model.tags) if model and result else None,
     )  # fmt: skip
 
 
-def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
-    """Return the last layer's attention, averaged over heads, without special tokens: T rows of S weights."""
+def _weights(attention: CrossAttention | None, tags: int) -> list[list[float]] | None:
+    """Return the last layer's attention, averaged over heads, without special tokens and tags: T rows of S weights."""
     if attention is None or len(attention.source) * len(attention.target) > MOST_ATTENTION:
         return None
     rows = [place for place, id_ in enumerate(attention.target) if id_ not in SPECIAL]
-    columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL]
+    columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL][tags:]
     weights = attention.weights[-1].mean(axis=0)[rows][:, columns]
     return [[round(weight, 4) for weight in row] for row in weights.tolist()]

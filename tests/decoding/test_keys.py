@@ -3,6 +3,7 @@
 A new key fails here until its declaration in ``config/decoding.py`` says which engines and exports carry it.
 """
 
+import dataclasses
 import importlib
 import json
 from collections.abc import Callable
@@ -65,10 +66,7 @@ def model(make_run: MakeRun, made: list[TrainedModel]) -> TrainedModel:
 
 
 def with_decoding(model: TrainedModel, decoding: DecodingConfig) -> TrainedModel:
-    return TrainedModel(
-        model.run, model.epoch, model.config.model_copy(update={"decoding": decoding}), model.manifest, model.source,
-        model.target, model.checksum,
-    )  # fmt: skip
+    return dataclasses.replace(model, config=model.config.model_copy(update={"decoding": decoding}))
 
 
 @pytest.fixture
@@ -175,7 +173,7 @@ def test_an_export_carries_a_key_or_its_model_card_names_it_as_missing(
 COMMANDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "translate": (nmt.api, "load", lambda *_, decoding, **__: decoding),
     "evaluate": (nmt.evaluation.evaluate, "evaluate", lambda *_, decoding, **__: decoding),
-    "serve": (nmt.serving.models, "open_model", lambda _name, _epoch, decoding, *_: decoding),
+    "serve": (nmt.serving.models, "open_models", lambda _name, _epoch, decoding, *_: decoding),
 }
 
 

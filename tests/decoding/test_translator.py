@@ -194,11 +194,12 @@ def test_several_threads_get_the_results_of_a_single_thread(translator: Translat
         return [attention.alignment() for attention in own.attention(texts, own.translate_details(texts))]
 
     own, fresh = (with_settings(translator, 0, beam_size=2) for _ in range(2))
+    fresh.engine._compiled = {}  # type: ignore[attr-defined] # engines of a model share what they compile
     expected = [work(own, number) for number in range(10)]
     with ThreadPoolExecutor(10) as threads:
         results = list(threads.map(lambda number: work(fresh, number), range(10)))
     assert results == expected
-    assert len(fresh.engine._compiled) == 3  # type: ignore[attr-defined]
+    assert len(fresh.engine._compiled) == 4  # type: ignore[attr-defined] # three searches, and attention
 
 
 @pytest.mark.parametrize("options", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)

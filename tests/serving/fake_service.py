@@ -42,6 +42,7 @@ class FakeTranslator:
 
     most_tokens = Translator.most_tokens
     engine = SimpleNamespace(positions=None)
+    tags = ()
 
     def count_tokens(self, text: str) -> int:
         return len(self.source.encode(text))
@@ -85,7 +86,7 @@ class FakeTranslator:
 
 def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
     translator = FakeTranslator(target, **options)
-    model = ServedModel(Pair(source, target), translator, "fake", max_alternatives)  # type: ignore[arg-type]
+    model = ServedModel(Pair(source, target), translator, f"fake {source}-{target}", max_alternatives)  # type: ignore[arg-type]
     model.glossaries["numbers"] = Glossary([Term(("one",), {"terms": " terms "})])
     model.warm_up()
     translator.batches.clear()

@@ -24,15 +24,15 @@ def segments(texts: list[str]) -> list[Segment]:
     return [Segment(text, "", len(text.split())) for text in texts]
 
 
-def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[list[str]]]:
-    """Return the result of work with a batcher, and the batches that the model received."""
+def run(work: Callable[[Batcher, ServedModel], Coroutine[Any, Any, Any]]) -> tuple[Any, list[list[str]]]:
+    """Return the result of work with a batcher and a model, and the batches that the model received."""
     translator = FakeTranslator()
     model = ServedModel(Pair("en", "de"), translator, "fake", 1)
     batches = translator.batches
 
     async def main() -> Any:
-        async with Batcher(model, BATCH, Metrics()) as batcher:
-            result = await asyncio.wait_for(work(batcher), 30)
+        async with Batcher(BATCH, Metrics()) as batcher:
+            result = await asyncio.wait_for(work(batcher, model), 30)
         assert batcher.waiting == 0
         return result
 
@@ -42,9 +42,9 @@ def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[
 def ask(requests: list[list[str]], searches: list[TextOptions] | None = None) -> tuple[list[Any], list[list[str]]]:
     """Return the results or exceptions of simultaneous requests, and the batches."""
 
-    async def work(batcher: Batcher) -> list[Any]:
+    async def work(batcher: Batcher, model: ServedModel) -> list[Any]:
         pairs = zip(requests, searches or [USUAL] * len(requests), strict=True)
-        calls = (batcher.translate(segments(texts), search) for texts, search in pairs)
+        calls = (batcher.translate(model, segments(texts), search) for texts, search in pairs)
         return await asyncio.gather(*calls, return_exceptions=True)
 
     return run(work)
@@ -74,11 +74,11 @@ def test_a_long_request_does_not_hold_up_short_ones(search: TextOptions) -> None
 
 
 def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
-    async def work(batcher: Batcher) -> list[str]:
+    async def work(batcher: Batcher, model: ServedModel) -> list[str]:
         ended = list[str]()
 
         async def ask_for(text: str) -> None:
-            await batcher.translate(segments([text]), USUAL)
+            await batcher.translate(model, segments([text]), USUAL)
             ended.append(text.split(maxsplit=1)[0])
 
         long = asyncio.create_task(ask_for("slow " * (SHORT_TOKENS + 1)))
@@ -104,6 +104,19 @@ def test_kinds_of_search_do_not_mix() -> None:
     assert [len(batch) for batch in batches] == [3, 3, 3]
 
 
+def test_pairs_of_a_model_share_its_queue_and_do_not_mix() -> None:
+    async def work(batcher: Batcher, german: ServedModel) -> list[list[str]]:
+        translator = FakeTranslator("fr")
+        translator.batches = german._translator.batches  # type: ignore[attr-defined]
+        french = ServedModel(Pair("en", "fr"), translator, "fake", 1)  # type: ignore[arg-type]
+        calls = [batcher.translate(model, segments(["one", "two"]), USUAL) for model in (german, french) * 2]
+        return [[result.translations[0].text for result in results] for results in await asyncio.gather(*calls)]
+
+    texts, batches = run(work)
+    assert texts == [["de:ONE", "de:TWO"], ["fr:ONE", "fr:TWO"]] * 2
+    assert [len(batch) for batch in batches] == [4, 4]
+
+
 def test_a_sentence_that_fails_only_fails_its_own_request() -> None:
     (first, poison, second), _ = ask([["one"], ["poison"], ["two"]])
     assert isinstance(poison, ValueError)
@@ -111,10 +124,10 @@ def test_a_sentence_that_fails_only_fails_its_own_request() -> None:
 
 
 def test_a_cancelled_request_leaves_the_queue() -> None:
-    async def work(batcher: Batcher) -> None:
-        first = asyncio.create_task(batcher.translate(segments(["slow"]), USUAL))
+    async def work(batcher: Batcher, model: ServedModel) -> None:
+        first = asyncio.create_task(batcher.translate(model, segments(["slow"]), USUAL))
         await asyncio.sleep(0.05)  # the first request is being computed
-        second = asyncio.create_task(batcher.translate(segments(["never"] * 10), USUAL))
+        second = asyncio.create_task(batcher.translate(model, segments(["never"] * 10), USUAL))
         await asyncio.sleep(0)
         assert batcher.waiting == 10
         second.cancel()
@@ -127,9 +140,9 @@ def test_a_cancelled_request_leaves_the_queue() -> None:
 
 
 def test_attention_is_returned_on_request() -> None:
-    async def work(batcher: Batcher) -> list[bool]:
+    async def work(batcher: Batcher, model: ServedModel) -> list[bool]:
         results = await asyncio.gather(
-            *(batcher.translate(segments(["one"]), SCORED, attention=attention) for attention in (True, False))
+            *(batcher.translate(model, segments(["one"]), SCORED, attention=attention) for attention in (True, False))
         )
         return [result.attention is not None for [result] in results]
 

@@ -108,20 +108,19 @@ def serve(
             )
 
         from nmt.serving.app import make_application
-        from nmt.serving.models import open_model
+        from nmt.serving.models import open_models, warm_up
         from nmt.serving.service import Service, ServiceSettings
 
         names: list[str | None] = [*models] if models else [None]
         decoding["batch_size"] = batch_size
-        opened = [open_model(name, epoch, decoding, max_alternatives, glossaries) for name in names]
+        opened = [model for name in names for model in open_models(name, epoch, decoding, max_alternatives, glossaries)]
         settings = ServiceSettings(
             batch_size, max_characters, max_alternatives, queue, timeout, check_below, max_document
         )
         service = Service(opened, settings)
         for note in service.notes():
             typer.echo(f"nmt: {note}", err=True)
-        for model in opened:
-            model.warm_up()
+        warm_up(opened)
 
         def announce() -> None:
             for model in opened:
