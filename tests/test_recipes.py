@@ -21,7 +21,7 @@ from conftest import ROOT, small_pairs, write_pickle
 from matplotlib.figure import Figure
 
 from nmt.errors import DataError
-from nmt.export.base import Exporter, TrainedModel
+from nmt.export.base import Exporter, Tags, TrainedModel
 from nmt.export.export import EXPORTERS, export_run, find_exporter
 from nmt.models.base import Seq2SeqModel
 from nmt.plotting.curves import run_title
@@ -269,7 +269,7 @@ class NumpyExporter(Exporter):
         """Write ``weights.npz``."""
         np.savez(folder / "weights.npz", **model.weights())
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return empty translations."""
         return [""] * len(texts)
 

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ import sentencepiece
 from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
 from nmt.export import process
-from nmt.export.base import TrainedModel
+from nmt.export.base import Tags, TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import transformer_section
 from nmt.export.vocabulary import check_normalization, with_normalization
@@ -35,8 +36,16 @@ class ArgosExporter(CTranslate2Exporter):
     settings: ClassVar = "the package"
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse models other than Transformers with a joint subword vocabulary."""
+        """Refuse models other than Transformers with a joint subword vocabulary, and several language pairs."""
         transformer_section(model, self.consumer)
+        if len(model.directions) > 1:
+            names = [direction.name for direction in model.directions]
+            raise NmtError(
+                f"Run {model.run.name!r} has {len(names)} language pairs: {', '.join(names)}. A package of "
+                f"{self.consumer} has a single one. Choose it with ",
+                Argument("languages", names[0]),
+                ".",
+            )
         source, target = (check_normalization(side, self.consumer) for side in (model.source, model.target))
         if with_normalization(source) != with_normalization(target):
             raise NmtError(
@@ -50,14 +59,14 @@ class ArgosExporter(CTranslate2Exporter):
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the package."""
-        stem, languages = self._stem(model), model.manifest.languages
+        stem, (source, target) = self._stem(model), model.directions[0].languages
         metadata = {
             "package_version": PACKAGE_VERSION,
             "argos_version": ARGOS_VERSION,
-            "from_code": languages["source"],
-            "from_name": languages["source"],
-            "to_code": languages["target"],
-            "to_name": languages["target"],
+            "from_code": source,
+            "from_name": source,
+            "to_code": target,
+            "to_name": target,
         }
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             package = Path(scratch) / stem
@@ -69,26 +78,30 @@ class ArgosExporter(CTranslate2Exporter):
             archive = shutil.make_archive(str(folder / stem), "zip", scratch)
             Path(archive).rename(folder / f"{stem}.argosmodel")
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def written_tags(self, model: TrainedModel, tags: Sequence[int]) -> str | None:
+        """Return None: Argos Translate gives the model a sentence alone."""
+        return None
+
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return greedy translations by the models of the package, which are called as Argos Translate calls them."""
         package = folder / f"{self._stem(model)}.argosmodel"
         return process.call(self, translations_by_package, str(package), str(model.run.folder), texts)
 
     def usage(self, model: TrainedModel) -> str:
         """Return instructions to install and use the package."""
-        languages = model.manifest.languages
+        source, target = model.directions[0].languages
         return (
             "With Argos Translate:\n\n```python\nfrom argostranslate import package, translate\n\n"
             f'package.install_from_path("{self._stem(model)}.argosmodel")\n'
-            f'print(translate.translate("SENTENCE", "{languages["source"]}", "{languages["target"]}"))\n```\n\n'
+            f'print(translate.translate("SENTENCE", "{source}", "{target}"))\n```\n\n'
             "LibreTranslate offers every package that Argos Translate has installed. Argos Translate replaces each "
             "underscore of a translation by a space."
         )
 
     @staticmethod
     def _stem(model: TrainedModel) -> str:
-        languages = model.manifest.languages
-        return f"translate-{languages['source']}_{languages['target']}-{PACKAGE_VERSION.replace('.', '_')}"
+        source, target = model.directions[0].languages
+        return f"translate-{source}_{target}-{PACKAGE_VERSION.replace('.', '_')}"
 
 
 def translations_by_package(package: str, run: str, texts: list[str]) -> list[str]:

@@ -1,13 +1,17 @@
 """The trained model that is exported, and the interface of all export formats."""
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
 from nmt.config.decoding import KEYS
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.manifest import SIDES, Manifest, read_manifest
+from nmt.data.manifest import SIDES, Direction, Manifest, read_manifest
+from nmt.decoding.sentence_translator import tags_before
+from nmt.errors import NmtError
+from nmt.message import Argument
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
@@ -27,7 +31,9 @@ class TrainedModel:
     config: Config
     """Configuration of the run."""
     manifest: Manifest
-    """Manifest of the training dataset. ``manifest.languages`` has the language codes."""
+    """Manifest of the training dataset."""
+    directions: list[Direction]
+    """Language pairs of the export."""
     source: Tokenizer
     """Tokenizer of the source side."""
     target: Tokenizer
@@ -42,19 +48,39 @@ class TrainedModel:
         Args:
             run: run directory.
             epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
-            languages: codes of source and target; None: the codes in the manifest.
+            languages: codes of source and target, or of the one of several language pairs that the export is for;
+                None: the codes in the manifest.
 
         Raises:
+            NmtError: if the run has several language pairs, and not this one.
             NotFoundError: if there are no such weights.
             DataError: if a part of the run is damaged.
         """
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in SIDES)
         manifest = read_manifest(run.dataset_path)
-        if languages is not None:
+        if languages is not None and not manifest.is_multilingual:
             codes = {"source_language": languages[0], "target_language": languages[1]}
-            manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update=codes)})
+            named = {"source": languages[0], "target": languages[1]}
+            manifest = manifest.model_copy(update={
+                "settings": manifest.settings.model_copy(update=codes),
+                "directions": [direction.model_copy(update=named) for direction in manifest.directions],
+            })  # fmt: skip
+        directions = manifest.all_directions
+        if languages is not None and manifest.is_multilingual:
+            directions = [direction for direction in directions if direction.languages == languages]
+            if not directions:
+                raise NmtError(
+                    Argument("languages", "-".join(languages)),
+                    f": run {run.name!r} has no such language pair. It has "
+                    f"{', '.join(direction.name for direction in manifest.directions)}. Give one of these.",
+                )
         chosen = choose_epoch(run, epoch)
-        return cls(run, chosen, run.config(), manifest, source, target, read_checksum(run.weights_path(chosen)))
+        checksum = read_checksum(run.weights_path(chosen))
+        return cls(run, chosen, run.config(), manifest, directions, source, target, checksum)
+
+    def tags(self, direction: Direction) -> list[int]:
+        """Return the ids of the tags before each source of a language pair."""
+        return tags_before(self.source, self.config.decoding, direction, self.manifest)
 
     def weights(self) -> Arrays:
         """Return the weights by name, float32.
@@ -63,6 +89,10 @@ class TrainedModel:
             DataError: if the file is damaged.
         """
         return read_arrays(self.run.weights_path(self.epoch), self.checksum)
+
+
+Tags = Sequence[Sequence[int]]
+"""Ids of the tags before each of several sentences."""
 
 
 class Exporter(abc.ABC):
@@ -118,15 +148,27 @@ class Exporter(abc.ABC):
         """Write the exported model into an empty folder."""
 
     @abc.abstractmethod
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
 
         The consumer runs in a process of its own, which ``nmt.export.process.call`` starts.
         The section decoding limits the length of a translation (see ``nmt.decoding.lengths.max_lengths``).
+
+        Args:
+            model: the exported model.
+            folder: folder of the export.
+            texts: raw sentences.
+            tags: ids of the tags before each sentence; empty: no sentence has any.
         """
 
-    def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:
+    def translate_with_beams(
+        self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()
+    ) -> tuple[int, list[str]] | None:
         """Return K and the best translations of the beam search in the files; None if they hold no beam search."""
+        return None
+
+    def written_tags(self, model: TrainedModel, tags: Sequence[int]) -> str | None:
+        """Return tags before a source as users of the export write them; None if the consumer takes no such tags."""
         return None
 
     @abc.abstractmethod

@@ -3,7 +3,9 @@
 Shapes: D model, V vocabulary, L positions.
 """
 
+import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,9 +16,10 @@ from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.export import process
-from nmt.export.base import Exporter, TrainedModel
+from nmt.export.base import Exporter, Tags, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import has_sentencepiece, unique_pieces, vocabulary_map, write_sentencepiece
+from nmt.message import Argument, Command, Settings
 from nmt.runs.directory import Run
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
@@ -32,7 +35,7 @@ translator = ctranslate2.Translator("FOLDER")
 source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", "target"))
 sentence = "SENTENCE"
 # Text in capitals is lowered for the model. nmt also adapts headings, quotes and lines with several sentences.
-tokens = source.encode(sentence.capitalize() if sentence.isupper() else sentence, out_type=str)
+tokens = TAGSsource.encode(sentence.capitalize() if sentence.isupper() else sentence, out_type=str)
 [result] = translator.translate_batch([tokens], ARGUMENTS)
 translation = target.decode(result.hypotheses[0])
 print(translation.upper() if sentence.isupper() else translation)
@@ -72,17 +75,32 @@ class CTranslate2Exporter(Exporter):
         if has_sentencepiece(model.source, model.target):
             write_sentencepiece(model.source, model.target, folder)
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return greedy translations by CTranslate2, in the number format of the export."""
-        return process.call(self, translations_by_model, str(folder), str(model.run.folder), str(model.epoch), texts)
+        arguments = str(folder), str(model.run.folder), str(model.epoch), texts
+        return process.call(self, translations_by_model, *arguments, tags=tags)
+
+    def written_tags(self, model: TrainedModel, tags: Sequence[int]) -> str | None:
+        """Return the tokens of tags."""
+        pieces, _ = unique_pieces(model.source, model.target)
+        return " ".join(pieces[tag] for tag in tags)
 
     def usage(self, model: TrainedModel) -> str:
         """Return instructions for translation with nmt, and with CTranslate2 alone."""
         decoding = model.config.decoding
         arguments = {"beam_size": 1, **decoding.arguments("ctranslate2", decoding.search())}
         script = _SCRIPT.replace("ARGUMENTS", ", ".join(f"{name}={value}" for name, value in arguments.items()))
+        first = model.directions[0]
+        tags = self.written_tags(model, model.tags(first))
+        export = Argument("export", "FOLDER")
+        command = Command("translate", export)
+        if model.manifest.is_multilingual:
+            source, target = first.languages
+            languages = Settings({"decoding.source_language": source, "decoding.target_language": target})
+            command = Command("translate", export, languages)
+        script = script.replace("TAGS", f"{json.dumps(tags.split())} + " if tags else "")
         return (
-            'With nmt:\n\n```console\nnmt translate --export FOLDER "SENTENCE"\n```\n\n'
+            f'With nmt:\n\n```console\n{command} "SENTENCE"\n```\n\n'
             f"{script if has_sentencepiece(model.source, model.target) else ''}"
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
             "penalty. nmt divides it by ((5 + length) / 6) to that power, and ranks the hypotheses of CTranslate2 by "
@@ -102,8 +120,11 @@ def save_model(run: str, epoch: str, quantization: str, folder: str) -> None:
     spec.save(folder)
 
 
-def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -> list[str]:
-    """Return greedy translations by a CTranslate2 model of a run, as ``nmt translate --export`` does."""
+def translations_by_model(folder: str, run: str, epoch: str, texts: list[str], tags: Tags = ()) -> list[str]:
+    """Return greedy translations by a CTranslate2 model of a run, as ``nmt translate --export`` does.
+
+    ``tags`` are the ids before each text; empty: the tag of the configuration is before all.
+    """
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
     model = TrainedModel.of(Run(Path(run)), epoch)
@@ -111,7 +132,16 @@ def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -
     config = model.config.model_copy(update={"decoding": decoding})
     engine = CTranslate2Engine(Path(folder), config)
     translator = SentenceTranslator(engine, model.source, model.target, config, model.epoch)
-    return [best.text for best, *_ in translator.search(texts)]
+    if not tags:
+        return [best.text for best, *_ in translator.search(texts)]
+    translations = [""] * len(texts)
+    for own in sorted(set(map(tuple, tags))):
+        translator.tags = list(own)
+        indices = [index for index, before in enumerate(tags) if tuple(before) == own]
+        results = translator.search([texts[index] for index in indices])
+        for index, (best, *_) in zip(indices, results, strict=True):
+            translations[index] = best.text
+    return translations
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:

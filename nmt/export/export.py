@@ -13,10 +13,10 @@ import yaml
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
+from nmt.data.manifest import SIDES
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError, counted
-from nmt.evaluation.metrics import tokenization_of
-from nmt.evaluation.scoring import Scores, score_systems
+from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import (
     MOST_BEAM_SENTENCES,
@@ -24,8 +24,10 @@ from nmt.export.verification import (
     Comparison,
     Tolerance,
     compare,
+    score_parts,
     sentences_of,
     translate_ourselves,
+    with_tags,
 )
 from nmt.extras import require
 from nmt.message import Argument
@@ -108,7 +110,8 @@ def export_run(
         output: folder to write. Default: a folder in ``exports/`` of the run, named by format and number format.
         overwrite: whether to replace an existing export.
         licence: licence of the model, for its card.
-        languages: codes of source and target; None: the codes in the manifest of the dataset.
+        languages: codes of source and target, or of the one of several language pairs that the export is for; None:
+            those in the manifest of the dataset.
         tolerance: accepted differences from nmt's translations.
         report: function that is called with the name of each step.
 
@@ -119,15 +122,15 @@ def export_run(
         DataError: if the export translates differently. Nothing is written then.
     """
     model = TrainedModel.of(run, epoch, languages)
+    for tags in map(model.tags, model.directions):
+        if tags and exporter.written_tags(model, tags) is None:
+            raise NmtError(
+                f"Run {run.name!r} reads {' '.join(model.source.pieces(tags))} before each sentence, and "
+                f"{exporter.consumer} does not put it there. Export with ",
+                Argument("to", "ctranslate2"),
+                " or saved-model.",
+            )
     exporter.check(model)
-    tag = model.config.decoding.tag
-    if tag is not None and exporter.name != "ctranslate2":
-        raise NmtError(
-            f"Run {run.name!r} has decoding.tag: {tag}, which an export to {exporter.name} does not put before a "
-            "sentence. Export with ",
-            Argument("to", "ctranslate2"),
-            ", or train with decoding.tag: null.",
-        )
     numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
     folder = output or run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
     if folder.exists() and not overwrite:
@@ -150,27 +153,25 @@ def export_run(
     if not model.manifest.is_imported:
         dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
     most = exporter.positions(model)
-    sources, references = sentences_of(dataset, "validation", model, most)
+    parts = sentences_of(dataset, "validation", model, most)
     with atomic_folder(folder, replace=overwrite) as temporary:
-        report(f"translating {counted(len(sources), 'validation sentence')} with nmt")
-        ours = translate_ourselves(model, sources)
+        report(f"translating {counted(sum(len(part.sources) for part in parts), 'validation sentence')} with nmt")
+        ours = translate_ourselves(model, parts)
         report(f"writing the model for {exporter.consumer}")
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")
-        theirs = exporter.translate(model, temporary, sources)
+        theirs = exporter.translate(model, temporary, *with_tags(parts))
         tolerance = tolerance or Tolerance()
-        comparison = compare(exporter, model, sources, references, ours, theirs, tolerance)
-        sources, references = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
-        beam_search = exporter.translate_with_beams(model, temporary, sources)
+        comparison = compare(exporter, parts, ours, theirs, tolerance)
+        parts = [part.chosen(range(len(part.sources))[: MOST_BEAM_SENTENCES // len(parts)]) for part in parts]
+        beam_search = exporter.translate_with_beams(model, temporary, *with_tags(parts))
         if beam_search:
             beams, theirs = beam_search
-            ours = translate_ourselves(model, sources, beams)
-            compare(exporter, model, sources, references, ours, theirs, tolerance)
-        sources, references = sentences_of(dataset, "test", model, most)
-        theirs = exporter.translate(model, temporary, sources)
-        tokenization = tokenization_of(model.manifest.languages["target"], references)
-        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], tokenization)
-        card = model_card(exporter, model, comparison, scores, licence)
+            ours = translate_ourselves(model, parts, beams)
+            compare(exporter, parts, ours, theirs, tolerance)
+        parts = sentences_of(dataset, "test", model, most)
+        theirs = exporter.translate(model, temporary, *with_tags(parts))
+        card = model_card(exporter, model, comparison, score_parts(parts, {exporter.consumer: theirs}), licence)
         (temporary / "README.md").write_text(card, encoding="utf-8")
         return Export(folder, comparison, _describe(exporter, model, temporary))
 
@@ -202,7 +203,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
 
 
 def model_card(
-    exporter: Exporter, model: TrainedModel, comparison: Comparison, test: Scores, licence: str | None
+    exporter: Exporter, model: TrainedModel, comparison: Comparison, test: dict[str, Scores], licence: str | None
 ) -> str:
     """Return a model card (Mitchell et al. 2019) in Markdown, with a YAML header for model hubs.
 
@@ -210,16 +211,18 @@ def model_card(
         exporter: the export format.
         model: the exported model.
         comparison: comparison of the export with nmt's translations of the validation split.
-        test: scores of the export on the test split.
+        test: scores of the export on the test split, by language pair.
         licence: licence of the model; None: not stated.
     """
-    languages, settings, consumer = model.manifest.languages, model.manifest.settings, exporter.consumer
-    pair = f"{languages['source']} to {languages['target']}"
+    settings, consumer = model.manifest.settings, exporter.consumer
+    pairs = {" to ".join(direction.languages): model.tags(direction) for direction in model.directions}
+    title = counted(len(pairs), "language pair") if len(pairs) > 1 else next(iter(pairs))
     sizes = {"source": model.source.size, "target": model.target.size}
     epoch = f"epoch {model.epoch}" if isinstance(model.epoch, int) else model.epoch
     most, origin = exporter.positions(model), read_origin(model.run.origin_path)
     licence = licence or (origin.licence if origin else None)
-    known = [code for side, code in languages.items() if code != side]
+    codes = dict.fromkeys(code for direction in model.directions for code in direction.languages)
+    known = [code for code in codes if code not in SIDES]
     header = {
         "tags": ["translation"],
         **({"language": known} if known else {}),
@@ -227,7 +230,7 @@ def model_card(
         "pipeline_tag": "translation",
     }
     facts = {
-        "languages": pair,
+        "languages": ", ".join(pairs),
         "architecture": model.config.model.description,
         "weights": f"{count_weights(model.run):,} ({epoch})",
         "vocabulary": f"{sizes['source']:,} source and {sizes['target']:,} target {model.source.unit}",
@@ -239,16 +242,17 @@ def model_card(
         (file.name, f"{file.bytes:,}", file.role, f"`{file.sha256}`")
         for file in [model.manifest.corpus, *model.manifest.more_files]
     ]
-    validation = comparison.scores
-    scores = [
-        _score_row("validation", validation, OURS),
-        _score_row("validation", validation, consumer),
-        _score_row("test", test, consumer),
-    ]
+    tags = {pair: exporter.written_tags(model, before) or "" for pair, before in pairs.items()}
+    scores, signatures = [], dict[str, None]()
+    for split, by_pair, systems in (("validation", comparison.scores, [OURS, consumer]), ("test", test, [consumer])):
+        for pair, pair_scores in by_pair.items():
+            name = f"{split}, {pair}" if len(pairs) > 1 else split
+            scores += [_score_row(name, pair_scores, system) for system in systems]
+            signatures |= dict.fromkeys(f"- {metric}: `{text}`" for metric, text in pair_scores.signatures.items())
     equal = comparison.sentences - comparison.different
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---",
-        f"# {pair}: run {model.run.name}",
+        f"# {title}: run {model.run.name}",
         f"A model trained with nmt {version()} and exported for {consumer} in {exporter.quantization}.",
         "## Model",
         _table("property value", facts.items()),
@@ -260,10 +264,12 @@ def model_card(
         "## Scores",
         "All translations come from greedy search and are detokenized. sacrebleu computes the scores.",
         _table("split sentences translated_by BLEU chrF", scores),
-        "\n".join(f"- {name}: `{signature}`" for name, signature in validation.signatures.items()),
+        "\n".join(signatures),
         f"{consumer} translates {equal:,} of {counted(comparison.sentences, 'validation sentence')} to the same text "
         "as nmt in float32.",
         "## Use",
+        *(["Each sentence needs the tag of its target language before it:"] if any(tags.values()) else []),
+        *([_table("languages tag", ((pair, f"`{tag}`") for pair, tag in tags.items()))] if any(tags.values()) else []),
         exporter.usage(model),
         settings_of(exporter, model.config.decoding),
     ]

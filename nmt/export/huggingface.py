@@ -18,19 +18,22 @@ Shapes: D model, V vocabulary.
 """
 
 import math
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save_file
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError, counted
 from nmt.export import process
-from nmt.export.base import Exporter, TrainedModel
+from nmt.export.base import Exporter, Tags, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import check_normalization, unique_pieces, write_sentencepiece
 from nmt.message import Argument
@@ -38,7 +41,7 @@ from nmt.models.layers.positions import BASE
 from nmt.runs.directory import Run
 from nmt.storage.arrays import Arrays
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import BOS, EOS, PAD, UNK, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, UNK, Tokenizer
 
 EPSILON = 1e-5
 """Epsilon of layer normalization in Marian and Pegasus. No key of config.json changes it."""
@@ -52,6 +55,8 @@ SPECIAL_IDS = {
 }  # fmt: skip
 MODEL_CLASSES = {"post": "MarianMTModel", "pre": "PegasusForConditionalGeneration"}
 MODEL_TYPES = {"post": "marian", "pre": "pegasus"}
+TAG_PIECE = re.compile(">>[A-Za-z0-9][A-Za-z0-9_-]{0,39}<<")
+"""Code of a target language, such as ">>deu<<"."""
 
 _EXAMPLE = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -59,7 +64,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 folder = "."  # path of this folder
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForSeq2SeqLM.from_pretrained(folder)
-inputs = tokenizer(["A first sentence.", "A second sentence."], padding=True, return_tensors="pt")
+inputs = tokenizer(["TAGSA first sentence.", "TAGSA second sentence."], padding=True, return_tensors="pt")
 ids = model.generate(**inputs, num_beams=1, max_new_tokens=100)
 translations = tokenizer.batch_decode(ids, skip_special_tokens=True)
 print(translations)
@@ -123,10 +128,18 @@ class HuggingFaceExporter(Exporter):
         write_json(folder / "generation_config.json", SPECIAL_IDS | search)
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return greedy translations by ``generate`` of transformers."""
+        if tags:
+            before = [self.written_tags(model, own) for own in tags]
+            texts = [f"{own} {text}" if own else text for own, text in zip(before, texts, strict=True)]
         arguments = str(folder), str(model.run.folder), str(model.epoch), texts, self.positions(model)
         return process.call(self, translations_by_transformers, *arguments)
+
+    def written_tags(self, model: TrainedModel, tags: Sequence[int]) -> str:
+        """Return tags as text, such as "<2gn>", or ">>gn<<" of an imported model."""
+        pieces, _ = _pieces(model.source, model.target)
+        return " ".join(pieces[tag].removeprefix(SPACE_MARK) for tag in tags)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers, and where its translations may differ."""
@@ -152,7 +165,9 @@ class HuggingFaceExporter(Exporter):
             f"A `{MODEL_CLASSES[config.norm_placement]}` of transformers 5 with its tokenizer: "
             "`pip install torch transformers sentencepiece`."
         )
-        return "\n\n".join([head, _EXAMPLE, "\n".join(f"- {line}" for line in lines)])
+        tags = self.written_tags(model, model.tags(model.directions[0]))
+        example = _EXAMPLE.replace("TAGS", f"{tags} " if tags else "")
+        return "\n\n".join([head, example, "\n".join(f"- {line}" for line in lines)])
 
 
 def load(folder: Path) -> tuple[Any, Any]:
@@ -220,7 +235,12 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
         max_length: most tokens of a sentence that the model reads, special ids included.
     """
     write_sentencepiece(source, target, folder)
-    pieces = unique_pieces(source, target)
+    pieces = _pieces(source, target)
+    # As codes such as ">>gn<<", tags would come before bos, which sentencepiece adds.
+    model = ModelProto.FromString((folder / "source.spm").read_bytes())
+    for piece in pieces[0][len(model.pieces) :]:
+        model.pieces.add(piece=piece, type=ModelProto.SentencePiece.USER_DEFINED)
+    (folder / "source.spm").write_bytes(model.SerializeToString())
     source_ids, target_ids = ({piece: id_ for id_, piece in enumerate(side)} for side in pieces)
     is_separate = source_ids != target_ids
     write_json(folder / "vocab.json", source_ids)
@@ -241,6 +261,16 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
         "split_special_tokens": True,  # "</s>" in a text is text
     }
     write_json(folder / "tokenizer_config.json", settings)
+
+
+def _pieces(source: Tokenizer, target: Tokenizer) -> tuple[list[str], list[str]]:
+    """Return the unique pieces of both sides. Tags are words, unless they are codes as MarianTokenizer reads them."""
+    sides = unique_pieces(source, target)
+    for pieces, tokenizer in zip(sides, (source, target), strict=True):
+        for tag in range(tokenizer.size - len(tokenizer.tags), tokenizer.size):
+            if not TAG_PIECE.fullmatch(pieces[tag]):
+                pieces[tag] = SPACE_MARK + pieces[tag]
+    return sides
 
 
 def keeps_positions(config: TransformerConfig) -> bool:

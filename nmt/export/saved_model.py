@@ -7,6 +7,7 @@ Shapes: B sentences, S source ids, T target ids, K beams.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from nmt.decoding.search import Hypotheses
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.export import process
-from nmt.export.base import Exporter, TrainedModel
+from nmt.export.base import Exporter, Tags, TrainedModel
 from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -54,7 +55,7 @@ import sentencepiece, tensorflow as tf
 
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{side}.spm") for side in ("source", "target"))
 translate = tf.saved_model.load("1").signatures["greedy"]
-rows = tf.ragged.constant([source.encode(line.rstrip("\\n")) for line in sys.stdin], tf.int32, ragged_rank=1)
+rows = tf.ragged.constant([TAGSsource.encode(line.rstrip("\\n")) for line in sys.stdin], tf.int32, ragged_rank=1)
 outputs = translate(source_ids=rows.to_tensor())
 for ids, length in zip(outputs["target_ids"].numpy().tolist(), outputs["target_lengths"].numpy()):
     print(target.decode(ids[:length]))
@@ -93,17 +94,23 @@ class SavedModelExporter(Exporter):
         if has_sentencepiece(model.source, model.target):
             write_sentencepiece(model.source, model.target, folder)
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
         """Return greedy translations by TensorFlow, in a process that does not import nmt.
 
         Raises:
             DataError: for a sentence longer than the model reads, and if TensorFlow cannot use the files.
         """
-        return _translations(model, folder, texts, "greedy")
+        return _translations(model, folder, texts, tags, "greedy")
 
-    def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]]:
+    def translate_with_beams(
+        self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()
+    ) -> tuple[int, list[str]]:
         """Return K and the best translations of the signature ``beam``."""
-        return beams_of(model.config.decoding), _translations(model, folder, texts, "beam")
+        return beams_of(model.config.decoding), _translations(model, folder, texts, tags, "beam")
+
+    def written_tags(self, model: TrainedModel, tags: Sequence[int]) -> str | None:
+        """Return the ids of tags."""
+        return ", ".join(map(str, tags))
 
     def exported_keys(self, decoding: DecodingConfig) -> dict[str, str]:
         """Return the keys of beam search, which every SavedModel has."""
@@ -112,15 +119,18 @@ class SavedModelExporter(Exporter):
     def usage(self, model: TrainedModel) -> str:
         """Return a table of the signatures, a script with TensorFlow alone, and a request to TensorFlow Serving."""
         name, beams = model.run.name, beams_of(model.config.decoding)
+        tags = model.tags(model.directions[0])
+        before = f"[{', '.join(map(str, tags))}] + " if tags else ""
+        script = _SCRIPT.replace("TAGS", before)
         ids = (
             "The sentencepiece models `source.spm` and `target.spm` convert text to ids and back. They normalize text "
-            f"as in training. This script translates the lines of its standard input:\n\n{_SCRIPT}"
+            f"as in training. This script translates the lines of its standard input:\n\n{script}"
             if has_sentencepiece(model.source, model.target)
             else "The tokenizers in `run` define the ids. Normalize text first. The id of a word or character is "
             f"{FIRST_WORD} plus its index in `words`, or {UNK} if it is unknown. The id of a subword is its id in the "
             "sentencepiece model."
         )
-        request = json.dumps({"signature_name": "beam", "inputs": {"source_ids": [[6, 5, 4], [4, 0, 0]]}})
+        request = json.dumps({"signature_name": "beam", "inputs": {"source_ids": [[*tags, 6, 5, 4], [*tags, 4, 0, 0]]}})
         return (
             "The folder `1` is a TensorFlow SavedModel in float32, which TensorFlow loads without nmt. It takes "
             f"`source_ids` int32 [B, S], padded with {PAD}, with or without bos ({BOS}) and eos ({EOS}).\n\n"
@@ -232,9 +242,10 @@ def _describe_outputs(shape: str) -> str:
     return f"`target_ids` int32 [{shape}, T], `target_lengths` int32 [{shape}], `scores` float32 [{shape}]"
 
 
-def _translations(model: TrainedModel, folder: Path, texts: list[str], signature: str) -> list[str]:
+def _translations(model: TrainedModel, folder: Path, texts: list[str], tags: Tags, signature: str) -> list[str]:
     """Return the best translations by a signature, computed in a process with TensorFlow alone."""
     encoded = [model.source.encode(text) for text in texts]
+    encoded = [[*own, *ids] if ids else [] for own, ids in zip(tags or [()] * len(texts), encoded, strict=True)]
     batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
     rows = [[encoded[index] for index in batch] for batch in batches]
     request = [str((folder / VERSION).resolve()), signature, rows]

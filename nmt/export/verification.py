@@ -3,10 +3,11 @@
 Shapes: N sentences.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nmt.data.dataset import Dataset
-from nmt.data.manifest import SplitName
+from nmt.data.manifest import SIDES, Direction, SplitName
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.sentence_translator import SentenceTranslator
 from nmt.errors import DataError, NotFoundError, counted
@@ -24,6 +25,41 @@ SHOWN = 3
 """Number of differences that a message shows."""
 
 
+class Sentences(NamedTuple):
+    """N sentences of a language pair in a split."""
+
+    direction: Direction
+    tags: list[int]
+    """Ids of the tags before each source."""
+    sources: list[str]
+    references: list[str]
+
+    def chosen(self, indices: Iterable[int]) -> "Sentences":
+        """Return the sentences with these indices."""
+        chosen = list(indices)
+        sources, references = ([side[index] for index in chosen] for side in (self.sources, self.references))
+        return self._replace(sources=sources, references=references)
+
+
+def with_tags(parts: list[Sentences]) -> tuple[list[str], list[list[int]]]:
+    """Return the sources of all language pairs, and the tags before each."""
+    sources = [source for part in parts for source in part.sources]
+    return sources, [part.tags for part in parts for _ in part.sources]
+
+
+def score_parts(parts: list[Sentences], systems: dict[str, list[str]]) -> dict[str, Scores]:
+    """Return BLEU and chrF by language pair, such as "en to de", of systems that have translated all of them."""
+    scores, start = dict[str, Scores](), 0
+    for part in parts:
+        rows = slice(start, start + len(part.sources))
+        start = rows.stop
+        tokenization = tokenization_of(part.direction.target, part.references)
+        own = {name: translations[rows] for name, translations in systems.items()}
+        pair = " to ".join(part.direction.languages)
+        scores[pair] = score_systems(own, [part.references], ["bleu", "chrf"], tokenization)
+    return scores
+
+
 class Comparison(NamedTuple):
     """Comparison of greedy translations of the validation split by an export and by nmt."""
 
@@ -31,8 +67,8 @@ class Comparison(NamedTuple):
     """Number of sentences, N."""
     different: int
     """Number of translations with a different text."""
-    scores: Scores
-    """BLEU and chrF by system: ``OURS`` and the name of the consumer."""
+    scores: dict[str, Scores]
+    """BLEU and chrF by language pair, such as "en to de". The systems are ``OURS`` and the name of the consumer."""
 
 
 class Tolerance(NamedTuple):
@@ -41,17 +77,17 @@ class Tolerance(NamedTuple):
     different: int = 0
     """Number of translations that may differ in float32."""
     bleu: float = 0.5
-    """Largest loss of BLEU if weights are quantized."""
+    """Largest loss of BLEU if weights are quantized, in each language pair."""
     agreement: float = 50.0
     """Least chrF of a quantized export with the run's translations as references. It also covers a run that has hardly
     learned, and so has no BLEU to lose."""
 
 
-def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
-    """Return the first N sources of a split and their references, without sources of more than ``most`` tokens.
+def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel, most: int | None) -> list[Sentences]:
+    """Return the first sentences of each language pair in a split, without sources of more than ``most`` tokens.
 
-    An imported run has no dataset. Its sources are the texts of its comparison, and its references are the original's
-    translations.
+    An imported run has no dataset. Its sources are the texts of its comparison, which begin with the code of a target
+    language if the model has any. Its references are the original's translations.
 
     Raises:
         NotFoundError: if an imported run was not compared with its original.
@@ -68,38 +104,53 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
             )
         sources = [result.text for result in expected]
         references = [model.target.decode(result.greedy) for result in expected]
+        parts = [Sentences(model.directions[0], [], sources, references)]
     else:
-        files = (TextFile(dataset.text(split, side)) for side in ("source", "target"))
-        sources, references = (read_lines(file)[:MOST_SENTENCES] for file in files)
-    if most is None:
-        return [sources, references]
-    longest = most - 1 - int(model.config.model.reads_bos)
-    readable = [index for index, source in enumerate(sources) if len(model.source.encode(source)) <= longest]
-    return [[side[index] for index in readable] for side in (sources, references)]
+        sources, references = (read_lines(TextFile(dataset.text(split, side))) for side in SIDES)
+        every, parts = Sentences(model.directions[0], [], sources, references), []
+        for direction, rows in model.manifest.rows(split):
+            if direction in model.directions:
+                part = every.chosen(rows[: MOST_SENTENCES // len(model.directions)])
+                parts.append(part._replace(direction=direction, tags=model.tags(direction)))
+    if most is not None:
+        longest = most - 1 - int(model.config.model.reads_bos)
+        for number, part in enumerate(parts):
+            lengths = [len(part.tags) + len(model.source.encode(source)) for source in part.sources]
+            parts[number] = part.chosen(index for index, length in enumerate(lengths) if length <= longest)
+    return [part for part in parts if part.sources] or parts[:1]
 
 
-def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
+def translate_ourselves(model: TrainedModel, parts: list[Sentences], beams: int = 1) -> list[str]:
     """Return nmt's translations with K beams (1: greedy) in float32."""
-    decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
-    translator = SentenceTranslator.open(model.run, str(model.epoch), decoding)
-    return [best.text for best, *_ in translator.search(sources)]
+    settings = {"beam_size": beams, "precision": "float32"}
+    translator, translations = None, []
+    for part in parts:
+        source, target = part.direction.languages
+        settings |= {"source_language": source, "target_language": target}
+        decoding = model.config.decoding.model_copy(update=settings)
+        if translator is None:
+            translator = SentenceTranslator.open(model.run, str(model.epoch), decoding)
+        else:
+            translator = translator.reconfigured(decoding)
+        translator.tags = part.tags
+        translations += [best.text for best, *_ in translator.search(part.sources)]
+    return translations
 
 
 def compare(
-    exporter: Exporter, model: TrainedModel, sources: list[str], references: list[str], ours: list[str],
-    theirs: list[str], tolerance: Tolerance,
-) -> Comparison:  # fmt: skip
+    exporter: Exporter, parts: list[Sentences], ours: list[str], theirs: list[str], tolerance: Tolerance
+) -> Comparison:
     """Compare the translations of N validation sentences by an export (theirs) and by nmt (ours).
 
     Raises:
         DataError: if they differ more than the tolerance accepts. The message shows the first differences.
     """
     consumer = exporter.consumer
-    tokenization = tokenization_of(model.manifest.languages["target"], references)
-    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"], tokenization)
-    rows = list(zip(sources, ours, theirs, strict=True))
+    scores = score_parts(parts, {OURS: ours, consumer: theirs})
+    rows = list(zip(with_tags(parts)[0], ours, theirs, strict=True))
     different = [number for number, (_, our_text, their_text) in enumerate(rows, start=1) if our_text != their_text]
-    before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))
+    by_pair = [[pair.systems[name]["BLEU"].score for name in (OURS, consumer)] for pair in scores.values()]
+    before, after = max(by_pair, key=lambda bleu: bleu[0] - bleu[1])
     agreement = score_systems({consumer: theirs}, [ours], ["chrf"])
     chrf = agreement.systems[consumer]["chrF2"].score
     problem, remedy = "", list[Part]()

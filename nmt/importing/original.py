@@ -5,7 +5,6 @@ original's row for each of the V ids of the run. The two differ in the special i
 vector of zeros, which has no row.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
 from nmt.data.manifest import SIDES
 from nmt.errors import DataError, NotFoundError
-from nmt.export.huggingface import EPSILON, weight_map
+from nmt.export.huggingface import EPSILON, TAG_PIECE, weight_map
 from nmt.models.build import weight_shapes
 from nmt.storage.arrays import Arrays
 from nmt.tokenizers.base import BOS, EOS, PAD, SPECIAL_PIECES, UNK, UNKNOWN
@@ -37,8 +36,6 @@ SHARED, ENCODER, DECODER, OUTPUT, BIAS = (
 )  # fmt: skip
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 """Names of the tables of position vectors, which an original with sinusoids may store too."""
-TAG_PIECE = re.compile(">>[A-Za-z0-9][A-Za-z0-9_-]{0,39}<<")
-"""Code of a target language, such as ">>deu<<"."""
 
 
 class Side(NamedTuple):

@@ -75,7 +75,7 @@ $ nmt export --to ctranslate2  => Run 'base' has model.encoder_residual: false a
 $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2  => checkpoints/base/exports/ctranslate2-float32 exists already
 $ sed -i 's/tag: null/tag: bt/' checkpoints/base/config.yaml
-$ nmt export --to saved-model  => an export to saved-model does not put before a sentence
+$ nmt export --to saved-model  => There is no tag 'bt': the vocabulary has none
 $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'

@@ -19,7 +19,7 @@ from nmt.data.dataset import open_dataset
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.exported import open_export
 from nmt.errors import ConflictError, DataError, NmtError
-from nmt.export.base import TrainedModel
+from nmt.export.base import Tags, TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.export import Export, export_run, find_exporter
 from nmt.export.verification import Tolerance
@@ -141,8 +141,8 @@ class Changed(CTranslate2Exporter):
 
     change: Callable[[list[str]], list[str]]
 
-    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
-        return self.change(super().translate(model, folder, texts))
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str], tags: Tags = ()) -> list[str]:
+        return self.change(super().translate(model, folder, texts, tags))
 
 
 def test_an_export_that_differs_is_not_written(exported: Exported, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from conftest import MakeRun, small_pairs
 
 from nmt.config.schema import Config
+from nmt.data.manifest import Direction
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError
@@ -111,7 +112,8 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
         weight.assign(weight.numpy() * 1.5 + dice.normal(0, 0.1, weight.shape))
     run = Run(folder)
     save_weights(run, weights_of(model), 1)
-    return TrainedModel(run, 1, config, None, source, target, checksum=None), Translator(
+    directions = [Direction(source="en", target="de")]
+    return TrainedModel(run, 1, config, None, directions, source, target, checksum=None), Translator(
         TensorFlowEngine(model, config), source, target, config, 1
     )  # type: ignore[arg-type]
 

@@ -43,7 +43,8 @@ def export(
         str | None,
         typer.Option(
             metavar="XX-YY",
-            help="Languages of source and target, such as en-de. Default: the dataset's languages.",
+            help="Languages of source and target, such as en-de; of a run with several pairs, the pair to export. "
+            "Default: the dataset's.",
             rich_help_panel=RARE,
         ),
     ] = None,
@@ -89,8 +90,10 @@ def export(
         report=lambda step: typer.echo(f"nmt: {step}", err=True),
     )
     comparison = exported.comparison
-    bleu = {name: system["BLEU"].score for name, system in comparison.scores.systems.items()}
     equal = comparison.sentences - comparison.different
     typer.echo(f"Equal to nmt: {equal:,} of {counted(comparison.sentences, 'sentence')}")
-    typer.echo(f"BLEU on the validation split: nmt {bleu[OURS]:.2f}, {exporter.consumer} {bleu[exporter.consumer]:.2f}")
+    for pair, scores in comparison.scores.items():
+        bleu = {name: system["BLEU"].score for name, system in scores.systems.items()}
+        split = f"validation split, {pair}" if len(comparison.scores) > 1 else "validation split"
+        typer.echo(f"BLEU on the {split}: nmt {bleu[OURS]:.2f}, {exporter.consumer} {bleu[exporter.consumer]:.2f}")
     typer.echo(f"Written to {exported.folder} ({exported.bytes / 1e6:,.1f} MB)")
