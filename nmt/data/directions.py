@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.data import ORIGINAL, DataConfig
-from nmt.config.languages import pair_of_codes
+from nmt.config.languages import matching_code, pair_of_codes, standard_code
 from nmt.data.cleaning import Corpus, Sources, role_of
 from nmt.data.manifest import SIDES, SPLITS, SplitName
 from nmt.errors import ConfigError, DataError
@@ -115,10 +115,31 @@ def tags_of_languages(directions: Sequence[Languages], known: Iterable[str] | No
         directions: the language pairs.
         known: tags of given tokenizers; None: the tokenizers are still to be fitted.
     """
-    tags = {languages: f"2{languages[1]}" for languages in directions}
-    if known is not None:
-        return {languages: tag for languages, tag in tags.items() if tag in set(known)}
-    return tags if len(set(tags.values())) > 1 else {}
+    if known is None:
+        tags = {languages: f"2{languages[1]}" for languages in directions}
+        return tags if len(set(tags.values())) > 1 else {}
+    by_code = tags_by_code(known)
+    codes = {languages: matching_code(languages[1], [*by_code]) for languages in directions}
+    return {languages: by_code[code] for languages, code in codes.items() if code in by_code}
+
+
+def tags_by_code(tags: Iterable[str]) -> dict[str, str]:
+    """Return the tags that name a language, by its code: tags of nmt, such as "2gn", or of an imported model.
+
+    A tag is its own code if another tag has the standard code, or if it is no code.
+
+    >>> tags_by_code(["fra", "zho_Hans", "cmn_Hans"])
+    {'fr': 'fra', 'zh-Hans': 'zho_Hans', 'cmn_Hans': 'cmn_Hans'}
+    """
+    names = list(tags)
+    ours = {tag[1:]: tag for tag in names if tag.startswith("2") and standard_code(tag[1:])}
+    if ours:
+        return ours
+    by_code = dict[str, str]()
+    for tag in names:
+        code = standard_code(tag) or tag
+        by_code[tag if code in by_code else code] = tag
+    return by_code
 
 
 class PairRange(NamedTuple):

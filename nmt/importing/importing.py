@@ -12,7 +12,8 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Manifest, SourceFile, SplitCounts
+from nmt.data.directions import tags_by_code
+from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Direction, Manifest, SourceFile, SplitCounts
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.errors import DataError, NotFoundError
 from nmt.importing.marian_npz import read_npz
@@ -42,7 +43,8 @@ def import_model(
         folder: folder of the model.
         name: name of the run.
         licence: licence of the model; None: the licence in the folder's README.md.
-        languages: codes of source and target.
+        languages: codes of source and target. Of a model with several target languages, the target is the one that it
+            translates into by default.
         sentences: source sentences on which run and original are compared; without any, random pieces.
         expected: import.json of the same model, from an import where transformers is installed.
         most_different: most results that may differ from the original's, for each kind of ``Origin.different``.
@@ -72,6 +74,10 @@ def import_model(
     decoding = original.decoding.model_copy(
         update={"ordinary_text": "none", "max_length_ratio": original.decoding.length_ratio}
     )
+    directions = [
+        Direction(source=first or "source", target=code, tag=tag) for code, tag in tags_by_code(source.tags).items()
+    ]
+    decoding = decoding.model_copy(update={"tag": tags_by_code(source.tags).get(second or "")})
     config = Config(data=data, model=original.config, decoding=decoding)
     with atomic_folder(run.folder) as temporary:
         writing = Run(temporary)
@@ -80,6 +86,7 @@ def import_model(
         save_weights(writing, weights, 1)
         writing.write_config(config)
         manifest = _manifest(writing, data, original, checksums, source, target)
+        manifest = manifest.model_copy(update={"directions": directions})
         write_json(writing.dataset_path, manifest.to_json())
         engine = TensorFlowEngine.load(config, source.size, target.size, WeightsFile(writing, 1))
         results, logits, program = list[Expected](), None, None

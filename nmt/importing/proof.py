@@ -3,6 +3,7 @@
 Shapes: B sentences, S source length, T target length, V vocabulary.
 """
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,9 +31,18 @@ SEARCHES = {"greedy": 1, "beam": BEAMS}
 
 
 def sentences_to_compare(source: Tokenizer, given: Sequence[str]) -> list[str]:
-    """Return the first distinct sentences of ``given``; without any, sentences of random pieces."""
-    texts = given or _random_texts(source)
-    return [text for text in dict.fromkeys(texts) if 0 < len(source.encode(text)) < LONGEST][:SENTENCES]
+    """Return the first distinct sentences of ``given``; without any, sentences of random pieces.
+
+    For a model of several target languages, those without the code of a language get the next code.
+    """
+    first_tag = source.size - len(source.tags)
+    codes = itertools.cycle([f">>{tag}<< " for tag in source.tags] or [""])
+    texts = []
+    for text in dict.fromkeys(given or _random_texts(source)):
+        ids = source.encode(text)
+        if 0 < len(ids) < LONGEST - 1:
+            texts.append(text if ids[0] >= first_tag else next(codes) + text)
+    return texts[:SENTENCES]
 
 
 def _random_texts(source: Tokenizer) -> list[str]:
