@@ -9,7 +9,9 @@ from nmt.cli.options import (
     BeamOption,
     DecodingOption,
     EpochOption,
+    FromOption,
     OrdinaryTextOption,
+    ToOption,
     check_decoding,
     decoding_of,
 )
@@ -66,6 +68,8 @@ def serve(
         typer.Option(min=0.1, max=86_400, help="Answer with status 504 after X seconds."),
     ] = 60,
     batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Maximum sentences per batch.")] = 32,
+    to: ToOption = None,
+    from_: FromOption = None,
     beam: BeamOption = None,
     ordinary_text: OrdinaryTextOption = None,
     set_: DecodingOption = None,
@@ -79,7 +83,7 @@ def serve(
     """
     from nmt.extras import require
 
-    decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text)
+    decoding = decoding_of(set_, source_language=from_, target_language=to, beam_size=beam, ordinary_text=ordinary_text)
     check_decoding(decoding)
     glossaries: dict[str, str] = {}
     for argument in glossary or []:
