@@ -277,10 +277,13 @@ def model_card(
 
 
 def settings_of(exporter: Exporter, decoding: DecodingConfig) -> str:
-    """Return a paragraph with the keys of section decoding that the export holds, and the keys that it lacks."""
+    """Return a paragraph with the keys of section decoding that the export holds, and the keys that it lacks.
+
+    The card has a table of its own for tags.
+    """
     names = exporter.exported_keys(decoding)
     exported = [f"{key} as `{name}`" for key, name in names.items()]
-    missing = [f"{key} {value}" for key, value in decoding.model_dump().items() if key not in names]
+    missing = [f"{key} {value}" for key, value in decoding.model_dump(exclude={"tag"}).items() if key not in names]
     return (
         f"Decoding settings of the run in {exporter.settings}: {', '.join(exported) or 'none'}. {exporter.consumer} "
         f"does not receive {', '.join(missing)}."

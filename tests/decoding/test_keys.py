@@ -166,6 +166,9 @@ def test_an_export_carries_a_key_or_its_model_card_names_it_as_missing(
         decoding = change_decoding(START, changed(key))
         reached = to_export(name, with_decoding(model, decoding), tmp_path / key, searched) != before
         exported, missing = settings_of(exporter, decoding).split(" does not receive ")
+        if key == "tag":  # the card has a table of tags
+            assert "tag" not in exported + missing
+            continue
         assert (key in exporter.exported_keys(decoding)) == reached == (f"{key} as " in exported), key
         assert reached or f"{key} {changed(key)[key]}" in missing, key
 
