@@ -323,7 +323,7 @@ def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> Non
         raise NmtError(
             Argument("calibrate", True),
             f" is for runs of one language pair, since a run keeps one calibration; {systems[0].name} has "
-            f"{len(systems[0].manifest.directions)} pairs. Leave it out.",
+            "several. Leave it out.",
         )
 
 
