@@ -113,7 +113,7 @@ $ nmt serve --port 0 ./other  => other is an export to argos
 $ nmt serve --port 0 checkpoints/base  => checkpoints/base holds no exported model
 
 # --- nmt prepare: the command line -----------------------------------------------------------------------------------
-$ nmt prepare  => Missing argument 'FILE'
+$ nmt prepare  => No files were given
 $ nmt prepare ghost.tsv  => There is no file 'ghost.tsv'
 $ nmt prepare english-german-bth.pkl  => There is no file 'english-german-bth.pkl' (did you mean
 $ nmt prepare '~nosuchuser/pairs.tsv'  => There is no file '~nosuchuser/pairs.tsv'
@@ -386,8 +386,8 @@ $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i 's/"format": 7/"format": 8/' data/english-german-both/manifest.json
-$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 8
+$ sed -i 's/"format": 8/"format": 9/' data/english-german-both/manifest.json
+$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 9
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train
 $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json

@@ -193,7 +193,7 @@ def test_refusals() -> None:
         prepared({"es-gn": pairs_of("gn"), "gn-es": pairs_of("gn")})
     with pytest.raises(ConfigError, match=r"n_sentences.* only further corpora"):
         prepared({"es-gn": pairs_of("gn")}, settings=BOTH | {"data.n_sentences": 5})
-    with pytest.raises(NmtError, match="files is empty"):
+    with pytest.raises(NmtError, match="No files were given"):
         nmt.prepare()
     with pytest.raises(ConfigError, match="'es' is not a pair of language codes"):
         nmt.prepare(write_tsv("p.tsv", pairs_of("gn")), set={"data.corpora": {"a": {"languages": "es"}}})
