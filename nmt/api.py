@@ -142,8 +142,8 @@ def prepare(
     names = _file_names(files)
     if not names and (any(own.values()) or not settings.corpora):
         raise NmtError(
-            "No files were given. A corpus is one or more files of pairs, or two files with one side each. Give one file. "
-            "Corpora of several language pairs need a name each: ",
+            "No files were given. A corpus is one or more files of pairs, or two files with one side each. Give one "
+            "file. Corpora of several language pairs need a name each: ",
             Argument("corpora", "es-gn=FILE"),
             ".",
         )

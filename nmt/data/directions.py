@@ -15,11 +15,9 @@ from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.languages import matching_code, pair_of_codes, standard_code
 from nmt.data.cleaning import Corpus, Sources, role_of
 from nmt.data.manifest import SIDES, SPLITS, SplitName
+from nmt.data.variants import Languages
 from nmt.errors import ConfigError, DataError
 from nmt.message import Argument, Settings
-
-Languages = tuple[str, str]
-"""Codes of the source and the target language."""
 
 
 class TrainingCorpus(NamedTuple):

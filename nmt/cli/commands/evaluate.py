@@ -96,13 +96,9 @@ def evaluate(
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
     decoding = decoding_of(
-        set_,
-        source_language=from_,
-        target_language=to,
-        beam_size=beam,
-        ordinary_text=ordinary_text,
-        batch_size=batch_size,
-    )
+        set_, source_language=from_, target_language=to, beam_size=beam,
+        ordinary_text=ordinary_text, batch_size=batch_size,
+    )  # fmt: skip
     check_decoding(decoding)
     translated = [*runs, *exports]
     if output is not None and (hypotheses or len(translated) > 1):

@@ -61,14 +61,9 @@ def synthesize(
     from nmt.synthesis import synthesize as translate_text
 
     decoding = decoding_of(
-        set_,
-        source_language=from_,
-        target_language=to,
-        beam_size=beam,
-        temperature=temperature,
-        ordinary_text=ordinary_text,
-        batch_size=batch_size,
-    )
+        set_, source_language=from_, target_language=to, beam_size=beam, temperature=temperature,
+        ordinary_text=ordinary_text, batch_size=batch_size,
+    )  # fmt: skip
     check_decoding(decoding, sample=sample)
     started = time.perf_counter()
     with contextlib.closing(Bar("lines")) as bar:

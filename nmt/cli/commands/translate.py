@@ -101,14 +101,9 @@ def translate(
     from nmt.text.translator import TextOptions
 
     decoding = decoding_of(
-        set_,
-        source_language=from_,
-        target_language=to,
-        beam_size=beam,
-        temperature=temperature,
-        ordinary_text=ordinary_text,
-        batch_size=batch_size,
-    )
+        set_, source_language=from_, target_language=to, beam_size=beam, temperature=temperature,
+        ordinary_text=ordinary_text, batch_size=batch_size,
+    )  # fmt: skip
     check_decoding(
         decoding, sample=sample, score=score, n_best=n_best, prefix=prefix,
         skip_too_long=skip_too_long, glossary=glossary, json=as_json,
