@@ -35,7 +35,10 @@ class Interruption:
 
     @contextlib.contextmanager
     def watch(self) -> Iterator[None]:
-        """Raise Interrupted at the first Ctrl-C within the block. A second Ctrl-C ends the process at once."""
+        """Raise Interrupted at the first Ctrl-C within the block. A second Ctrl-C ends the process at once.
+
+        Interrupted is raised again at the end of the block: libraries in C discard exceptions at some places.
+        """
         in_main_thread = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGINT)
         if not in_main_thread or before is not signal.default_int_handler:  # a background job ignores Ctrl-C
@@ -44,6 +47,8 @@ class Interruption:
         signal.signal(signal.SIGINT, self._interrupt)
         try:
             yield
+            if self.requested:
+                raise Interrupted
         finally:
             signal.signal(signal.SIGINT, before)
 

@@ -1,5 +1,6 @@
 """Commands that are stopped by Ctrl-C or cannot write standard output print one line, and lose no file."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ import pytest
 from conftest import ENVIRONMENT, write_tsv
 
 from nmt.cli.app import app
-from nmt.cli.interruption import KEPT, message
+from nmt.cli.interruption import KEPT, Interrupted, Interruption, message
 
 COMMAND = [sys.executable, "-m", "nmt"]
 
@@ -160,3 +161,13 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(command: str, trained
     os.close(written)
     _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (128 + signal.SIGPIPE, "")
+
+
+def test_an_interruption_that_a_library_discards_is_raised_again() -> None:
+    """TensorFlow discards an exception now and then, and the command would go on to its end as if nothing was asked."""
+    interruption = Interruption()
+    with pytest.raises(Interrupted), interruption.watch():
+        with contextlib.suppress(Interrupted):
+            signal.raise_signal(signal.SIGINT)
+        assert interruption.requested
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
