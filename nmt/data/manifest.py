@@ -144,7 +144,8 @@ class Manifest(Record):
     more_files: list[SourceFile] = Field(default_factory=list)
     """Further files: the second side, the files of validation and test, and further corpora."""
     settings: DataConfig
-    """Resolved settings. None of them is "auto", except unknown language codes before format 4."""
+    """Resolved settings. None of them is "auto", except unknown language codes before format 4, and subword sampling in
+    format 1, which does not have it."""
     read: Count
     """Number of pairs read, dropped ones included."""
     dropped: dict[str, Count]

@@ -61,6 +61,8 @@ from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
+# Training pairs of a language pair below which sampled subwords give better translations: configs/MEASUREMENTS.md.
+SAMPLED_PAIRS = 22_000
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -133,6 +135,10 @@ def prepare(
         report("fitting tokenizers", 0, None)
         train = splits["train"]
         ranges = PairRanges.of(corpora, cleaned)
+        if settings.subword_sampling == "auto":
+            is_small = len(train) < SAMPLED_PAIRS * len(ranges.languages)
+            is_sampled = is_small and settings.tokenizer == "subword"
+            settings = settings.model_copy(update={"subword_sampling": is_sampled})
         if settings.both_directions:
             cleaned = mirrored(cleaned)
         medians = _median_ratios(train, ranges, store)

@@ -42,6 +42,8 @@ class Facts(NamedTuple):
     """Whether both sides share a vocabulary."""
     directions: int = 1
     """Number of language pairs that the model translates, with each direction counted."""
+    is_sampled: bool = False
+    """Whether each epoch has other subwords, as chosen for small corpora."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -53,9 +55,11 @@ class Facts(NamedTuple):
         is_joint = manifest.settings.joint_vocabulary is True and vocabulary["source"] == vocabulary["target"]
         validation_pairs = manifest.splits["validation"].pairs
         directions = len(manifest.all_directions)
+        is_sampled = manifest.settings.subword_sampling is True
         return cls(
-            dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions
-        )
+            dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions,
+            is_sampled,
+        )  # fmt: skip
 
 
 class Recipe(NamedTuple):
@@ -121,11 +125,12 @@ def choose(
         given: values set by the user, by "section.key"; they need not be valid. Settings that depend on them follow
             them: the peak learning rate follows the width, the warm-up the number of steps. The keys themselves get the
             chosen values.
-        epochs: number of epochs; None: as in the row.
+        epochs: number of epochs; None: see ``epochs_for``.
         start: model section of the run from whose weights this run starts; None: random weights.
     """
     if epochs is None:
-        epochs = max(1, round(size.epochs * sizes.FINE_TUNING_EPOCHS)) if start else size.epochs
+        epochs = epochs_for(facts, size)
+        epochs = max(1, round(epochs * sizes.FINE_TUNING_EPOCHS)) if start else epochs
     planned = _positive(given, "training.epochs", epochs)
     micro_batches = _positive(given, "training.micro_batches", 1)
     by_tokens = given.get("training.batch_type") != "sentences"
@@ -150,6 +155,7 @@ def choose(
         **({} if given.get("training.schedule") == "noam" else {"peak_learning_rate": float(f"{peak:.3g}")}),
         "warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
         **({"initial_embeddings": "cooccurrence"} if has_words else {}),
+        **({"augment": {"join": sizes.JOINED_PAIRS}} if facts.is_sampled else {}),
         "label_smoothing": 0.1,
         "average_last": 1,  # the rate ends at zero
         "decode_validation": 200,
@@ -157,7 +163,17 @@ def choose(
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
-    return {**sections, "decoding": {"length_penalty": 1.0}}
+    is_small = facts.pairs < sizes.PAIRS_OF_LONG_RUNS * facts.directions
+    penalty = sizes.SMALL_LENGTH_PENALTY if is_small else sizes.LENGTH_PENALTY
+    return {**sections, "decoding": {"length_penalty": penalty}}
+
+
+def epochs_for(facts: Facts, size: Size) -> int:
+    """Return the number of epochs of the row, or fewer for a small corpus of long sentences."""
+    if size.pairs >= sizes.PAIRS_OF_LONG_RUNS:
+        return size.epochs
+    fitting = sizes.MOST_TOKENS // max(1, facts.target_tokens)
+    return min(size.epochs, max(sizes.LEAST_EPOCHS, fitting))
 
 
 def steps_for(facts: Facts, batch_tokens: int) -> int:

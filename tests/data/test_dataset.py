@@ -164,7 +164,7 @@ def test_the_manifest_counts_what_is_there() -> None:
         }
         shared = sum(" ".join(words(pair.source)) in trained_sources for pair in raw)
         assert counts.sources_in_training == (0 if name == "train" else shared)
-    resolved = {"source_language": None, "target_language": None, "header": False}
+    resolved = {"source_language": None, "target_language": None, "header": False, "subword_sampling": False}
     assert manifest.settings == words_config(dataset="small", split="random", seed=3, **resolved)
     assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
     assert set(manifest.files) == {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
@@ -332,7 +332,9 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
     assert json.loads(Path("data/small/manifest.json").read_text())["format"] == MANIFEST_FORMAT
     damage_json(lambda values: make_older(values, number))
     manifest = open_dataset("small").manifest
-    default = {"source_language": "auto", "target_language": "auto"} | ({"header": "auto"} if number == 1 else {})
+    default = {"source_language": "auto", "target_language": "auto"}
+    if number == 1:
+        default |= {"header": "auto", "subword_sampling": "auto"}
     settings = small.manifest.settings.model_copy(update=default)
     assert (manifest.format, manifest.settings.model_dump()) == (number, settings.model_dump())
     assert manifest.languages == {"source": "source", "target": "target"}
@@ -482,7 +484,7 @@ def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
 @pytest.mark.parametrize("kind", ["word", "char", "subword"])
 def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
     pairs = make_pairs()
-    prepared = prepare_pairs(pairs, tokenizer=kind, normalization="none")
+    prepared = prepare_pairs(pairs, tokenizer=kind, normalization="none", subword_sampling=False)
     expected = Counter((source, target) for source, target in prepared.raw["train"])
     assert Counter(decoded(prepared.dataset, "train")) == expected
     manifest = prepared.dataset.manifest
@@ -506,3 +508,18 @@ def test_dropped_pairs_are_counted_with_their_places() -> None:
     assert manifest.dropped == {"empty side": 1, "too long": 1, "length ratio": 1}
     for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
         assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "sampled_pairs", "is_sampled"),
+    [("subword", 1_000, True), ("subword", 100, False), ("word", 1_000, False), ("char", 1_000, False)],
+)
+def test_small_corpora_of_subwords_keep_their_text_by_default(
+    tokenizer: str, sampled_pairs: int, is_sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare_module, "SAMPLED_PAIRS", sampled_pairs)
+    dataset = prepare_pairs(make_pairs(), tokenizer=tokenizer).dataset
+    assert dataset.manifest.settings.subword_sampling is is_sampled
+    assert dataset.text("train", "source").is_file() == is_sampled
+    again = prepare(Path("corpus.tsv"), words_config(tokenizer=tokenizer), "small")
+    assert not again.is_new
