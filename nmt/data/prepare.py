@@ -135,12 +135,8 @@ def prepare(
         report("fitting tokenizers", 0, None)
         train = splits["train"]
         ranges = PairRanges.of(corpora, cleaned)
-        if settings.subword_sampling == "auto":
-            is_small = len(train) < SAMPLED_PAIRS * len(ranges.languages)
-            is_sampled = is_small and settings.tokenizer == "subword"
-            settings = settings.model_copy(update={"subword_sampling": is_sampled})
-        if settings.both_directions:
-            cleaned = mirrored(cleaned)
+        settings = _with_sampling(settings, len(train) / len(ranges.languages))
+        cleaned = mirrored(cleaned) if settings.both_directions else cleaned
         medians = _median_ratios(train, ranges, store)
         # Every prefix of the shuffled pairs is a random sample.
         mixed = train[shuffled_indices(len(train), settings.seed)] if len(corpora) > 1 else train
@@ -211,6 +207,14 @@ def _resolved(
     named = named_columns(sources.corpus, settings)
     fallback = tokenizer_source.settings if tokenizer_source else None
     return resolve_languages(sources.corpus, settings, fallback, named), named
+
+
+def _with_sampling(settings: DataConfig, pairs: float) -> DataConfig:
+    """Return the settings with "auto" of ``subword_sampling`` resolved, given the training pairs of a direction."""
+    if settings.subword_sampling != "auto":
+        return settings
+    is_sampled = settings.tokenizer == "subword" and pairs < SAMPLED_PAIRS
+    return settings.model_copy(update={"subword_sampling": is_sampled})
 
 
 def _scorer(sources: Sources, settings: DataConfig, make_scorer: Callable[[DataConfig], Score] | None) -> Score | None:
