@@ -112,7 +112,7 @@ def test_a_saved_model_reads_the_id_of_the_tag(project: Path) -> None:
 def test_argos_holds_one_pair_of_a_run_without_tags(project: Path) -> None:
     settings = [
         word
-        for key in ("tokenizer=subword", "normalization=nfc", "vocabulary_size=330")
+        for key in ("tokenizer=subword", "normalization=nfc", "vocabulary_size=330", "subword_sampling=false")
         for word in ("--set", f"data.{key}")
     ]
     files = ["--corpus", "de-en=de.tsv", "--corpus", "fr-en=fr.tsv"]
