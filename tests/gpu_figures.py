@@ -47,6 +47,7 @@ STEPS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "step 2+2 bfloat16 clipped, averaged": (
         SMALL, {"precision": "bfloat16", "clip_norm": 1.0, "ema_decay": 0.9, "weight_decay": 0.1, "skip_nonfinite": 9}
     ),
+    "step 2+2 bfloat16 ssru": ({**SMALL, "decoder": "ssru"}, {"precision": "bfloat16"}),
     "step 2+2 bfloat16 rotary, untied, word dropout": (
         {**SMALL, "positions": "rotary", "tie_embeddings": "none", "norm_placement": "pre", "word_dropout": 0.1},
         {"precision": "bfloat16"},
@@ -56,6 +57,7 @@ STEPS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 SEARCHES: dict[str, tuple[dict[str, Any], dict[str, Any], SearchOptions]] = {
     "greedy 2+2": (SMALL, {}, SearchOptions()),
+    "greedy 2+2 ssru": ({**SMALL, "decoder": "ssru"}, {}, SearchOptions()),
     "beam 5 2+2": (SMALL, {"beam_size": 5}, SearchOptions()),
     "beam 5 2+2 penalties": (
         SMALL, {"beam_size": 5, "coverage_penalty": 0.2, "no_repeat_ngram_size": 3}, SearchOptions(n_best=5)

@@ -16,6 +16,8 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "rotary": {"positions": "rotary", "position_base": 100.0},
     "book": BOOK,
     "marian": {"activation": "swish", "output_bias": True, "tie_embeddings": "all", "feed_forward_dropout": 0.3},
+    "ssru": {"decoder": "ssru"},
+    "ssru, pre-norm, rotary": {"decoder": "ssru", "norm_placement": "pre", "positions": "rotary", "head_size": 6},
     "ablated": {
         "norm_placement": "pre",
         **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False),

@@ -18,6 +18,10 @@ class TransformerConfig(ModelConfig):
     """Number of encoder layers (N in the paper)."""
     decoder_layers: int = Field(6, ge=1, le=1_000)
     """Number of decoder layers (N in the paper)."""
+    decoder: Literal["attention", "ssru"] = "attention"
+    """Block of a decoder layer that reads the earlier target tokens: ``attention``, self-attention, as in the paper;
+    ``ssru``, a simpler simple recurrent unit (Kim et al. 2019), whose state is one vector, so that translation is
+    faster."""
     d_model: int = Field(512, ge=2, le=65_536, multiple_of=2)
     """Width of the residual stream. It is even, since sinusoids come in pairs of sine and cosine."""
     d_ff: int = Field(2048, ge=1, le=2**20)
@@ -110,7 +114,8 @@ class TransformerConfig(ModelConfig):
         scores = self.heads * (3 if self.attention_dropout else 1)  # values for each pair of query and key
         encoder = batch.source_tokens * (10 * self.d_model + self.d_ff) + scores * batch.pairs * batch.source**2
         decoder = batch.target_tokens * (17 * self.d_model + self.d_ff)
-        decoder += scores * batch.pairs * batch.target * (batch.target + batch.source)
+        read = batch.source + (batch.target if self.decoder == "attention" else 0)
+        decoder += scores * batch.pairs * batch.target * read
         return self.encoder_layers * encoder + self.decoder_layers * decoder
 
     def multiplications(self, source: int, target: int, vocabulary: int) -> int:
@@ -119,8 +124,11 @@ class TransformerConfig(ModelConfig):
         projection, feed_forward = self.d_model * width, 2 * self.d_model * self.d_ff
         encoder = source * (4 * projection + self.encoder_feed_forward * feed_forward) + 2 * width * source**2
         # Two of the four projections of cross-attention, keys and values, read the source.
-        decoder = target * (6 * projection + feed_forward) + source * 2 * projection
-        decoder += 2 * width * target * (target + source)
+        decoder = target * (2 * projection + feed_forward) + source * 2 * projection + 2 * width * target * source
+        if self.decoder == "ssru":
+            decoder += target * 2 * self.d_model**2
+        else:
+            decoder += target * 4 * projection + 2 * width * target**2
         return self.encoder_layers * encoder + self.decoder_layers * decoder + target * self.d_model * vocabulary
 
     @property
@@ -131,8 +139,9 @@ class TransformerConfig(ModelConfig):
     @property
     def description(self) -> str:
         """Sizes of the model in a phrase."""
+        decoder = " with SSRU" if self.decoder == "ssru" else ""
         return (
-            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, "
+            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers{decoder}, d_model {self.d_model:,}, "
             f"d_ff {self.d_ff:,}, {counted(self.heads, 'head')}"
         )
 

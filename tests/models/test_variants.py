@@ -34,8 +34,8 @@ SECTIONS: dict[str, dict[str, Any]] = {
 
 
 FAST = (
-    "Transformer, post-norm", "Transformer, rotary", "Transformer, book", "recurrent, plain", "recurrent, bahdanau",
-    "recurrent, luong, local-m", "recurrent, feeding",
+    "Transformer, post-norm", "Transformer, rotary", "Transformer, book", "Transformer, ssru", "recurrent, plain",
+    "recurrent, bahdanau", "recurrent, luong, local-m", "recurrent, feeding",
 )  # fmt: skip
 """Variants that differ most from each other. The others are tried by the slow tests."""
 VARIANTS = [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SECTIONS]

@@ -195,8 +195,8 @@ def attention(
     weights = getattr(maps, kind)  # [layers, heads, rows, columns]
     if weights is None:
         raise DataError(
-            f"Run {chosen.name!r} has no self-attention: architecture {chosen.config().model.architecture!r} only has "
-            f"attention of the decoder to the source. Leave --kind {kind} out."
+            f"Run {chosen.name!r} has no self-attention of the {kind}. To see the attention of the decoder to the "
+            f"source, leave --kind {kind} out."
         )
     if kind == "decoder":
         weights = np.where(np.tri(weights.shape[-1]) > 0, weights, np.nan)  # blank where the causal mask forbids it

@@ -12,6 +12,7 @@ from nmt.models.layers.attention import KeysValues, MultiHeadAttention
 from nmt.models.layers.basic import Dropout, LayerNormalization, Linear
 from nmt.models.layers.layer import Layer
 from nmt.models.layers.ops import dropout_scale, relu_dropout, sizes
+from nmt.models.layers.ssru import SSRU
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
 
@@ -58,6 +59,32 @@ class TransformerState(NamedTuple):
         """Return ``visible`` with a new column for each beam: bool [B, K, M + K]."""
         batch, beams, _ = sizes(self.visible)
         return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)
+
+    def after(self, layers: tuple[KeysValues, ...], visible: tf.Tensor) -> "TransformerState":
+        """Return the state with one more token, given the new cache and the result of ``next_visible``."""
+        return TransformerState(layers, visible, self.length + 1)
+
+
+class SSRUState(NamedTuple):
+    """State of the SSRUs of a decoder for K target prefixes of each sentence."""
+
+    layers: tuple[tf.Tensor, ...]
+    """c of each decoder layer after the last token: float32 [B, K, D]."""
+    length: tf.Tensor
+    """Number of tokens of each prefix: int32 scalar."""
+
+    def reorder(self, parents: tf.Tensor) -> "SSRUState":
+        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
+        layers = tuple(tf.gather(cells, parents, batch_dims=1) for cells in self.layers)
+        return self._replace(layers=layers)
+
+    def select(self, rows: tf.Tensor) -> "SSRUState":
+        """Return the state of the sentences with the numbers ``rows``: int32 [B']."""
+        return self._replace(layers=tuple(tf.gather(cells, rows) for cells in self.layers))
+
+    def after(self, layers: tuple[tf.Tensor, ...], visible: tf.Tensor | None = None) -> "SSRUState":
+        """Return the state with one more token, given the new c of each layer."""
+        return SSRUState(layers, self.length + 1)
 
 
 class FeedForward(Layer):
@@ -213,15 +240,27 @@ class EncoderLayer(_Layer):
         return self.feed_forward_connection(x, expanded, dropout_seed), weights
 
 
+class TargetRead(NamedTuple):
+    """Result of the block of a decoder layer that reads the earlier target tokens."""
+
+    output: tf.Tensor
+    """Output of the block: [B, T, D], or with a layout [N, D]."""
+    memory: Any
+    """What the block keeps of the target, see ``DecoderLayerOutput``."""
+    weights: tf.Tensor | None
+    """Attention weights, see ``DecoderLayerOutput``."""
+
+
 class DecoderLayerOutput(NamedTuple):
     """Result of a decoder layer."""
 
     states: tf.Tensor
     """Output of the layer: [B, T, D], or with a layout [N, D]."""
-    keys_values: KeysValues
-    """Keys and values of self-attention, the cached ones first: [B, H, M, d] each."""
-    self_attention: tf.Tensor
-    """Weights of self-attention: [B, H, T, T]; with a cache, [B, H, T, M]."""
+    memory: Any
+    """What the layer keeps of the target: keys and values of self-attention, the cached ones first, [B, H, M, d] each,
+    or c of an SSRU, float32 [B, T, D]."""
+    self_attention: tf.Tensor | None
+    """Weights of self-attention: [B, H, T, T]; with a cache, [B, H, T, M]. None for an SSRU."""
     cross_attention: tf.Tensor
     """Weights of cross-attention: [B, H, T, S]."""
 
@@ -232,11 +271,11 @@ class DecoderLayer(_Layer):
     def __init__(self, config: TransformerConfig, number: int) -> None:
         """Take the model section and the number of the layer, from 1."""
         super().__init__(config, f"decoder_{number}")
-        self.self_attention = self._attention("self_attention")
+        target_block = self._make_target_block()
         self.cross_attention = self._attention("cross_attention")
         self.feed_forward = self._feed_forward()
         norm = make_norm(config)
-        self.self_attention_connection = self._connection("self_attention", norm)
+        self.target_connection = self._connection(target_block.name, norm)
         norm = norm if config.share_decoder_norm else make_norm(config)
         self.cross_attention_connection = self._connection("cross_attention", norm)
         self.feed_forward_connection = self._connection("feed_forward", make_norm(config))
@@ -246,8 +285,8 @@ class DecoderLayer(_Layer):
         x: tf.Tensor,
         source: KeysValues,
         source_mask: tf.Tensor,
-        attention_mask: tf.Tensor,
-        cache: KeysValues | None = None,
+        attention_mask: tf.Tensor | None,
+        memory: Any = None,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
     ) -> DecoderLayerOutput:
@@ -257,22 +296,51 @@ class DecoderLayer(_Layer):
             x: [B, T, D], or with a layout [N, D].
             source: this layer's keys and values of the encoder's output, [B, H, S, d] each.
             source_mask: bool [B, 1, 1, S]; True at real tokens.
-            attention_mask: bool, broadcast to [B, H, T, T], or to [B, H, T, M] with a cache.
-            cache: keys and values [B, H, M, d] of earlier positions; None: x is the whole target.
+            attention_mask: bool, broadcast to [B, H, T, T], or to [B, H, T, M] with a cache; None for an SSRU.
+            memory: keys and values [B, H, M, d] of earlier positions, or c of an SSRU after them, float32 [B, K, D];
+                None: x is the whole target.
             layout: layout of x; None: padded rows.
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
         """
-        normed = self.self_attention_connection.before(x)
-        query, keys_values = self.self_attention.queries_keys_values(normed, layout)
-        if cache is not None:
-            keys = tf.concat([cache.keys, keys_values.keys], axis=2)
-            values = tf.concat([cache.values, keys_values.values], axis=2)
-            keys_values = KeysValues(keys, values)
-        attended, own_weights = self.self_attention(query, keys_values, attention_mask, layout, dropout_seed)
-        x = self.self_attention_connection(x, attended, dropout_seed)
+        normed = self.target_connection.before(x)
+        read = self._read_target(normed, attention_mask, memory, layout, dropout_seed)
+        x = self.target_connection(x, read.output, dropout_seed)
         query = self.cross_attention.queries(self.cross_attention_connection.before(x), layout)
         attended, cross_weights = self.cross_attention(query, source, source_mask, layout, dropout_seed)
         x = self.cross_attention_connection(x, attended, dropout_seed)
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
         x = self.feed_forward_connection(x, expanded, dropout_seed)
-        return DecoderLayerOutput(x, keys_values, own_weights, cross_weights)
+        return DecoderLayerOutput(x, read.memory, read.weights, cross_weights)
+
+    def _make_target_block(self) -> Layer:
+        """Make and return the block that reads the earlier target tokens."""
+        self.self_attention = self._attention("self_attention")
+        return self.self_attention
+
+    def _read_target(
+        self, x: tf.Tensor, attention_mask: tf.Tensor | None, memory: Any, layout: TokenLayout | None,
+        dropout_seed: tf.Tensor | None,
+    ) -> TargetRead:  # fmt: skip
+        """Run target positions through that block; arguments as of ``call``."""
+        query, keys_values = self.self_attention.queries_keys_values(x, layout)
+        if memory is not None:
+            keys = tf.concat([memory.keys, keys_values.keys], axis=2)
+            values = tf.concat([memory.values, keys_values.values], axis=2)
+            keys_values = KeysValues(keys, values)
+        attended, weights = self.self_attention(query, keys_values, attention_mask, layout, dropout_seed)
+        return TargetRead(attended, keys_values, weights)
+
+
+class SSRUDecoderLayer(DecoderLayer):
+    """Layer of the decoder with an SSRU in place of self-attention."""
+
+    def _make_target_block(self) -> Layer:
+        self.ssru = SSRU(self.config.d_model, name="ssru")
+        return self.ssru
+
+    def _read_target(
+        self, x: tf.Tensor, attention_mask: tf.Tensor | None, memory: Any, layout: TokenLayout | None,
+        dropout_seed: tf.Tensor | None,
+    ) -> TargetRead:  # fmt: skip
+        output, cells = self.ssru(x, memory, layout)
+        return TargetRead(output, cells, None)

@@ -29,6 +29,8 @@ from nmt.models.transformer.blocks import (
     DecoderLayer,
     DecoderLayerOutput,
     EncoderLayer,
+    SSRUDecoderLayer,
+    SSRUState,
     TransformerState,
     make_norm,
 )
@@ -80,7 +82,8 @@ class Transformer(Seq2SeqModel):
         self.source_dropout = Dropout(config.dropout, "source_embedding")
         self.target_dropout = Dropout(config.dropout, "target_embedding")
         self.encoder_layers = [EncoderLayer(config, number) for number in range(1, config.encoder_layers + 1)]
-        self.decoder_layers = [DecoderLayer(config, number) for number in range(1, config.decoder_layers + 1)]
+        decoder_layer = SSRUDecoderLayer if config.decoder == "ssru" else DecoderLayer
+        self.decoder_layers = [decoder_layer(config, number) for number in range(1, config.decoder_layers + 1)]
         pre = config.norm_placement == "pre"
         self.encoder_norm = make_norm(config, "encoder_norm") if pre and config.encoder_norm else None
         self.decoder_norm = make_norm(config, "decoder_norm") if pre else None
@@ -150,9 +153,12 @@ class Transformer(Seq2SeqModel):
         """Read target ids, int32 [B, T]; see ``Seq2SeqModel``."""
         return self._decode(target, encoded, layout=unpadding, dropout_seed=dropout_seed).states
 
-    def initial_state(self, encoded: TransformerEncoderOutput, beams: int) -> TransformerState:
-        """Return an empty cache for K beams of each sentence."""
+    def initial_state(self, encoded: TransformerEncoderOutput, beams: int) -> TransformerState | SSRUState:
+        """Return an empty cache, or SSRU states of zero, for K beams of each sentence."""
         batch = sizes(encoded.mask)[0]
+        if self.config.decoder == "ssru":
+            zeros = tf.zeros([batch, beams, self.config.d_model], tf.float32)
+            return SSRUState((zeros,) * len(self.decoder_layers), tf.constant(0, tf.int32))
         heads, size = self.config.heads, self.config.size_per_head
         empty = tf.zeros([batch, heads, 0, size], self.compute_dtype)
         layers = tuple(KeysValues(empty, empty) for _ in self.decoder_layers)
@@ -163,27 +169,29 @@ class Transformer(Seq2SeqModel):
         self,
         tokens: tf.Tensor,
         encoded: TransformerEncoderOutput,
-        state: TransformerState,
+        state: TransformerState | SSRUState,
         *,
         attention: bool = False,
     ) -> StepOutput:
         """Read a token of each beam, int32 [B, K]; attention is the mean over the heads of the last layer."""
-        visible = state.next_visible()
+        visible = state.next_visible() if isinstance(state, TransformerState) else None
         decoded = self._decode(tokens, encoded, state, visible, layout=BeamLayout.of(tokens, state.length))
         logits = self.output_projection().logits(decoded.states)
         weights = None
         if attention:
             weights = tf.reduce_mean(tf.cast(decoded.layers[-1].cross_attention, tf.float32), axis=1)
-        cache = tuple(layer.keys_values for layer in decoded.layers)
-        return StepOutput(logits, weights, TransformerState(cache, visible, state.length + 1))
+        memory = tuple(layer.memory for layer in decoded.layers)
+        return StepOutput(logits, weights, state.after(memory, visible))
 
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
-        """Return the weights of all three kinds of attention; see ``Seq2SeqModel``."""
+        """Return the weights of all kinds of attention that the model has; see ``Seq2SeqModel``."""
         encoded, encoder_weights = self._encode(source)
         layers = self._decode(target, encoded).layers
         return AttentionWeights(
             encoder=_by_layer(encoder_weights),
-            decoder=_by_layer([layer.self_attention for layer in layers]),
+            decoder=_by_layer([layer.self_attention for layer in layers])
+            if self.config.decoder == "attention"
+            else None,
             cross=_by_layer([layer.cross_attention for layer in layers]),
         )
 
@@ -195,7 +203,7 @@ class Transformer(Seq2SeqModel):
         self,
         tokens: tf.Tensor,
         encoded: TransformerEncoderOutput,
-        state: TransformerState | None = None,
+        state: TransformerState | SSRUState | None = None,
         visible: tf.Tensor | None = None,
         *,
         layout: TokenLayout | None = None,
@@ -206,19 +214,21 @@ class Transformer(Seq2SeqModel):
         Args:
             tokens: whole targets, int32 [B, T], or with a state a token of each beam, int32 [B, K].
             encoded: the encoder's output.
-            state: cache of the earlier tokens.
+            state: state after the earlier tokens.
             visible: columns that each beam attends to, the column of its new token included: bool [B, K, M + K].
             layout: layout of the tokens; None: padded rows.
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
         """
-        mask = causal_mask(sizes(tokens)[1]) if visible is None else visible[:, tf.newaxis]
+        mask = None
+        if self.config.decoder == "attention":
+            mask = causal_mask(sizes(tokens)[1]) if visible is None else visible[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
         outputs = []
         for number, layer in enumerate(self.decoder_layers):
-            cache = None if state is None else state.layers[number]
-            output = layer(x, encoded.layers[number], encoded.mask, mask, cache, layout, dropout_seed)
+            memory = None if state is None else state.layers[number]
+            output = layer(x, encoded.layers[number], encoded.mask, mask, memory, layout, dropout_seed)
             x = output.states
             outputs.append(output)
         if self.decoder_norm is not None:

@@ -63,7 +63,7 @@ def hub_layer(ours: EncoderLayer | DecoderLayer) -> keras.layers.Layer:
     """Return keras_hub's layer with our weights."""
     decodes = isinstance(ours, DecoderLayer)
     attention = ours.self_attention if decodes else ours.attention
-    connection = ours.self_attention_connection if decodes else ours.attention_connection
+    connection = ours.target_connection if decodes else ours.attention_connection
     kind = keras_hub.layers.TransformerDecoder if decodes else keras_hub.layers.TransformerEncoder
     hub = kind(
         ours.feed_forward.inner.units, attention.heads, layer_norm_epsilon=connection.norm.epsilon,

@@ -97,7 +97,7 @@ class Reference:
         memory = norm(self.model.encoder_norm, x) if self.config.norm_placement == "pre" else x
         x = self.embed(self.model.target_embedding, target)
         for layer in self.model.decoder_layers:
-            x = self.sublayer(layer.self_attention_connection, x, attend("decoder", layer.self_attention, past))
+            x = self.sublayer(layer.target_connection, x, attend("decoder", layer.self_attention, past))
             x = self.sublayer(layer.cross_attention_connection, x, attend("cross", layer.cross_attention, real, memory))
             x = self.sublayer(layer.feed_forward_connection, x, partial(self.feed_forward, layer.feed_forward))
         return {kind: np.stack(layers).transpose(0, 2, 1, 3, 4) for kind, layers in by_kind.items()}
