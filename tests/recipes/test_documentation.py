@@ -2,6 +2,9 @@
 
 from conftest import ROOT
 
+from nmt.config.data import DataConfig
+from nmt.data.prepare import SAMPLED_PAIRS
+from nmt.recipes import sizes
 from nmt.recipes.sizes import SIZES, Size
 from nmt.tokenizers.subword import VOCABULARY_SIZES
 
@@ -25,3 +28,12 @@ def test_the_table_of_vocabulary_sizes_is_documented() -> None:
     sizes = " | ".join(f"{size:,}" for _, size in reversed(VOCABULARY_SIZES))
     assert f"| training pairs from | {pairs} |\n" in README
     assert f"| subwords | {sizes} |\n" in README
+
+
+def test_the_numbers_of_small_corpora_are_documented() -> None:
+    assert f"fewer than {SAMPLED_PAIRS:,} training pairs" in README
+    assert f"{sizes.JOINED_PAIRS:.0%} of the pairs are joined" in README
+    assert f"Below {sizes.PAIRS_OF_LONG_RUNS:,} pairs" in README
+    assert f"at most {sizes.MOST_TOKENS // 1_000_000} million target tokens" in README
+    field = DataConfig.model_json_schema()["properties"]["subword_sampling"]
+    assert f"{SAMPLED_PAIRS:,}" in field["description"]
