@@ -220,7 +220,7 @@ class DataConfig(Section):
     unk."""
     subword_sampling: bool | Literal["auto"] = "auto"
     """Keep the raw training text in the dataset, so that every epoch segments it into different subwords (Kudo
-    2018). ``auto``: for subwords, if a language pair has fewer than 22,000 training pairs on average."""
+    2018). ``auto``: for subwords, if a language pair has fewer than 15,000 training pairs on average."""
     max_tokens: int | None = Field(500, ge=1, le=2**40)
     """Length limit for each side of a pair, in tokens. Longer pairs are dropped from training and validation, never
     from the test split. null: no limit."""

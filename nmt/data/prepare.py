@@ -62,7 +62,7 @@ from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
 # Training pairs of a language pair below which sampled subwords give better translations: configs/MEASUREMENTS.md.
-SAMPLED_PAIRS = 22_000
+SAMPLED_PAIRS = 15_000
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",

@@ -163,8 +163,7 @@ def choose(
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
-    is_small = facts.pairs < sizes.PAIRS_OF_LONG_RUNS * facts.directions
-    penalty = sizes.SMALL_LENGTH_PENALTY if is_small else sizes.LENGTH_PENALTY
+    penalty = sizes.SMALL_LENGTH_PENALTY if facts.is_sampled else sizes.LENGTH_PENALTY
     return {**sections, "decoding": {"length_penalty": penalty}}
 
 

@@ -74,19 +74,13 @@ def test_a_small_corpus_of_long_sentences_gets_fewer_epochs() -> None:
     assert compose(facts(pairs=200_000, length=400)).config.training.epochs == size_for(200_000).epochs
 
 
-def test_sampled_subwords_come_with_joined_pairs() -> None:
+def test_sampled_subwords_come_with_joined_pairs_and_longer_translations() -> None:
     for is_sampled in (False, True):
-        training = compose(facts()._replace(is_sampled=is_sampled)).config.training
-        assert training.augment == ({"join": sizes.JOINED_PAIRS} if is_sampled else {})
+        config = compose(facts()._replace(is_sampled=is_sampled)).config
+        assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_sampled else {})
+        assert config.decoding.length_penalty == (2 if is_sampled else 1)
     own = compose(facts()._replace(is_sampled=True), ["training.augment={}"]).config
     assert own.training.augment == {}
-
-
-def test_beam_search_prefers_longer_translations_for_small_corpora() -> None:
-    penalties = [compose(facts(pairs)).config.decoding.length_penalty for pairs in (4_000, 29_000, 80_000)]
-    assert penalties == [2, 2, 1]
-    several = facts(80_000)._replace(directions=4)
-    assert compose(several).config.decoding.length_penalty == 2
 
 
 def test_the_table_is_in_order() -> None:
