@@ -1,5 +1,6 @@
-"""The simpler simple recurrent unit, in place of self-attention in a decoder (Kim et al. 2019, "From Research to
-Production and Back: Ludicrously Fast Neural Machine Translation").
+"""The simpler simple recurrent unit (SSRU), in place of self-attention in a decoder.
+
+Source: Kim et al. 2019, "From Research to Production and Back: Ludicrously Fast Neural Machine Translation".
 
 Shapes: B batch, T target length, K beams, D model, N real tokens or live beams.
 """
