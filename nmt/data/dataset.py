@@ -101,7 +101,7 @@ class Dataset:
         Raises:
             DataError: if the dataset was prepared without ``subword_sampling``.
         """
-        if self.manifest.settings.subword_sampling is not True:
+        if not self.manifest.samples_subwords:
             raise DataError(
                 f"Dataset {self.name!r} was prepared without its training text, which subword sampling needs. Prepare "
                 "it again with ",

@@ -235,6 +235,11 @@ class Manifest(Record):
         return parts or [(range(self.splits["train"].pairs), self.directions[0].languages)]
 
     @property
+    def samples_subwords(self) -> bool:
+        """Whether the dataset keeps its training text, so that each epoch has other subwords."""
+        return self.settings.subword_sampling is True
+
+    @property
     def all_directions(self) -> list[Direction]:
         """The directions of the dataset, or its single one."""
         languages = self.languages

@@ -55,10 +55,9 @@ class Facts(NamedTuple):
         is_joint = manifest.settings.joint_vocabulary is True and vocabulary["source"] == vocabulary["target"]
         validation_pairs = manifest.splits["validation"].pairs
         directions = len(manifest.all_directions)
-        is_sampled = manifest.settings.subword_sampling is True
         return cls(
             dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions,
-            is_sampled,
+            manifest.samples_subwords,
         )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ class InputPipeline:
             DataError: if the dataset is damaged.
         """
         seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
-        is_sampled = dataset.manifest.settings.subword_sampling is True
+        is_sampled = dataset.manifest.samples_subwords
         parts = dataset.manifest.training_parts
 
         def draw(epoch: int) -> Split:
