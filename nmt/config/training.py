@@ -83,6 +83,9 @@ class TrainingConfig(Section):
     ``upper``: both sides in capitals. ``title``: a source with Capitals Of Titles. ``join``: two pairs in one.
     ``typos``: a source with typing errors. ``no_stop``: a source without full stop. ``quotes``: both sides in
     quotes."""
+    subword_sampling: bool | None = None
+    """Segment the training text into different subwords in every epoch (Kudo 2018). The dataset must have kept its
+    text. null: if the dataset was prepared with ``data.subword_sampling: true``."""
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of the initial weights, dropout, the order of batches, sampled subwords and variants."""
     precision: Precision | Literal["auto"] = "auto"

@@ -92,6 +92,19 @@ class Dataset:
             raise self._damage(f"its tokenizers have {sizes} ids, its manifest states {self.manifest.vocabulary}")
         return source, target
 
+    def check_training_text(self) -> None:
+        """Check that the dataset has its raw training text.
+
+        Raises:
+            DataError: if it was prepared without ``data.subword_sampling``.
+        """
+        if not self.manifest.keeps_training_text:
+            raise DataError(
+                f"Dataset {self.name!r} was prepared without its training text, which subword sampling needs. Prepare "
+                "it again with ",
+                Settings({"data.subword_sampling": "possible"}),
+            )
+
     def resample_subwords(self, seed: int, epoch: int) -> Split:
         """Return the training split with sampled subword segmentations (Kudo 2018), in memory.
 
@@ -99,14 +112,9 @@ class Dataset:
         the longest sentence of the prepared split.
 
         Raises:
-            DataError: if the dataset was prepared without ``subword_sampling``.
+            DataError: if the dataset was prepared without its training text.
         """
-        if not self.manifest.samples_subwords:
-            raise DataError(
-                f"Dataset {self.name!r} was prepared without its training text, which subword sampling needs. Prepare "
-                "it again with ",
-                Settings({"data.subword_sampling": True}),
-            )
+        self.check_training_text()
         prepared = self.split("train")
         sides = zip(SIDES, (prepared.source, prepared.target), self.tokenizers(), strict=True)
         return Split(*(
@@ -122,7 +130,7 @@ class Dataset:
     def text(self, name: SplitName, side: str) -> Path:
         """Return the path of the raw sentences of a split, one per line.
 
-        The training split has this file only if it was prepared with ``subword_sampling``.
+        The training split has this file only if ``Manifest.keeps_training_text``.
         """
         return self.folder / f"{name}.{side}.txt"
 

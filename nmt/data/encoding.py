@@ -292,7 +292,7 @@ def write_split(
         texts = {
             side: files.enter_context((folder / f"{name}.{side}.txt").open("wb"))
             for side in SIDES
-            if name != "train" or config.subword_sampling is True
+            if name != "train" or config.subword_sampling in (True, "possible")
         }
         limits = None if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
         for encoded in encode(chunks, limits):

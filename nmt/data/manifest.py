@@ -235,9 +235,9 @@ class Manifest(Record):
         return parts or [(range(self.splits["train"].pairs), self.directions[0].languages)]
 
     @property
-    def samples_subwords(self) -> bool:
-        """Whether the dataset keeps its training text, so that each epoch has other subwords."""
-        return self.settings.subword_sampling is True
+    def keeps_training_text(self) -> bool:
+        """Whether the dataset has its raw training text, which subword sampling needs."""
+        return self.settings.subword_sampling in (True, "possible")
 
     @property
     def all_directions(self) -> list[Direction]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.data import DataConfig
+from nmt.config.data import SAMPLED_PAIRS, DataConfig
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -61,8 +61,6 @@ from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
-# Training pairs of a language pair below which sampled subwords give better translations: configs/MEASUREMENTS.md.
-SAMPLED_PAIRS = 15_000
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -213,8 +211,8 @@ def _with_sampling(settings: DataConfig, pairs: float) -> DataConfig:
     """Return the settings with "auto" of ``subword_sampling`` resolved, given the training pairs of a direction."""
     if settings.subword_sampling != "auto":
         return settings
-    is_sampled = settings.tokenizer == "subword" and pairs < SAMPLED_PAIRS
-    return settings.model_copy(update={"subword_sampling": is_sampled})
+    is_small = settings.tokenizer == "subword" and pairs < SAMPLED_PAIRS
+    return settings.model_copy(update={"subword_sampling": "possible" if is_small else False})
 
 
 def _scorer(sources: Sources, settings: DataConfig, make_scorer: Callable[[DataConfig], Score] | None) -> Score | None:

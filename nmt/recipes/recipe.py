@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import yaml
 
 from nmt import gpu
+from nmt.config.data import SAMPLED_PAIRS
 from nmt.config.loading import CURRENT_FORMAT, FORMAT, config_of, read_overrides
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.training import BATCH_SIZES
@@ -42,8 +43,8 @@ class Facts(NamedTuple):
     """Whether both sides share a vocabulary."""
     directions: int = 1
     """Number of language pairs that the model translates, with each direction counted."""
-    is_sampled: bool = False
-    """Whether each epoch has other subwords, as chosen for small corpora."""
+    has_text: bool = False
+    """Whether the dataset has its training text, so that subwords can be sampled."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -57,8 +58,13 @@ class Facts(NamedTuple):
         directions = len(manifest.all_directions)
         return cls(
             dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions,
-            manifest.samples_subwords,
+            manifest.keeps_training_text,
         )  # fmt: skip
+
+    @property
+    def is_small(self) -> bool:
+        """Whether subwords are to be sampled, and what goes with it: few pairs, and a dataset that allows it."""
+        return self.has_text and self.pairs / self.directions < SAMPLED_PAIRS
 
 
 class Recipe(NamedTuple):
@@ -154,7 +160,7 @@ def choose(
         **({} if given.get("training.schedule") == "noam" else {"peak_learning_rate": float(f"{peak:.3g}")}),
         "warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
         **({"initial_embeddings": "cooccurrence"} if has_words else {}),
-        **({"augment": {"join": sizes.JOINED_PAIRS}} if facts.is_sampled else {}),
+        **({"subword_sampling": True, "augment": {"join": sizes.JOINED_PAIRS}} if facts.is_small else {}),
         "label_smoothing": 0.1,
         "average_last": 1,  # the rate ends at zero
         "decode_validation": 200,
@@ -162,7 +168,7 @@ def choose(
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
-    penalty = sizes.SMALL_LENGTH_PENALTY if facts.is_sampled else sizes.LENGTH_PENALTY
+    penalty = sizes.SMALL_LENGTH_PENALTY if facts.is_small else sizes.LENGTH_PENALTY
     return {**sections, "decoding": {"length_penalty": penalty}}
 
 

@@ -79,7 +79,9 @@ class InputPipeline:
             DataError: if the dataset is damaged.
         """
         seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
-        is_sampled = dataset.manifest.samples_subwords
+        is_sampled = config.training.subword_sampling
+        if is_sampled is None:
+            is_sampled = dataset.manifest.settings.subword_sampling is True
         parts = dataset.manifest.training_parts
 
         def draw(epoch: int) -> Split:

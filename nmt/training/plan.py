@@ -80,8 +80,11 @@ def decided(config: Config, dataset: Dataset) -> Config:
 
     Raises:
         ConfigError: for corpora or a tag that the dataset does not have, or a stage without pairs.
+        DataError: if subwords are to be sampled and the dataset has no training text.
     """
     _check_corpora(config.training, dataset)
+    if config.training.subword_sampling:
+        dataset.check_training_text()
     if config.decoding.tag is not None:
         tag_id(dataset.tokenizers()[0], config.decoding.tag)
     if config.decoding.target_language or config.decoding.source_language:

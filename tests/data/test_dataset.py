@@ -511,15 +511,15 @@ def test_dropped_pairs_are_counted_with_their_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "sampled_pairs", "is_sampled"),
+    ("tokenizer", "sampled_pairs", "is_kept"),
     [("subword", 1_000, True), ("subword", 100, False), ("word", 1_000, False), ("char", 1_000, False)],
 )
 def test_small_corpora_of_subwords_keep_their_text_by_default(
-    tokenizer: str, sampled_pairs: int, is_sampled: bool, monkeypatch: pytest.MonkeyPatch
+    tokenizer: str, sampled_pairs: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepare_module, "SAMPLED_PAIRS", sampled_pairs)
     dataset = prepare_pairs(make_pairs(), tokenizer=tokenizer).dataset
-    assert dataset.manifest.settings.subword_sampling is is_sampled
-    assert dataset.text("train", "source").is_file() == is_sampled
+    assert dataset.manifest.settings.subword_sampling == ("possible" if is_kept else False)
+    assert dataset.text("train", "source").is_file() == dataset.manifest.keeps_training_text == is_kept
     again = prepare(Path("corpus.tsv"), words_config(tokenizer=tokenizer), "small")
     assert not again.is_new

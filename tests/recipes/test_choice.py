@@ -75,11 +75,17 @@ def test_a_small_corpus_of_long_sentences_gets_fewer_epochs() -> None:
 
 
 def test_sampled_subwords_come_with_joined_pairs_and_longer_translations() -> None:
-    for is_sampled in (False, True):
-        config = compose(facts()._replace(is_sampled=is_sampled)).config
-        assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_sampled else {})
-        assert config.decoding.length_penalty == (2 if is_sampled else 1)
-    own = compose(facts()._replace(is_sampled=True), ["training.augment={}"]).config
+    for pairs, directions, has_text, is_small in [
+        (14_999, 1, True, True),
+        (14_999, 1, False, False),
+        (15_000, 1, True, False),
+        (29_998, 2, True, True),
+    ]:
+        config = compose(facts(pairs)._replace(directions=directions, has_text=has_text)).config
+        assert config.training.subword_sampling == (True if is_small else None)
+        assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_small else {})
+        assert config.decoding.length_penalty == (2 if is_small else 1)
+    own = compose(facts(10_000)._replace(has_text=True), ["training.augment={}"]).config
     assert own.training.augment == {}
 
 

@@ -2,8 +2,7 @@
 
 from conftest import ROOT
 
-from nmt.config.data import DataConfig
-from nmt.data.prepare import SAMPLED_PAIRS
+from nmt.config.data import SAMPLED_PAIRS, DataConfig
 from nmt.recipes import sizes
 from nmt.recipes.sizes import SIZES, Size
 from nmt.tokenizers.subword import VOCABULARY_SIZES

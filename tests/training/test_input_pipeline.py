@@ -12,8 +12,10 @@ from nmt.config.data import DataConfig
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.data.token_arrays import Split, generate_split
+from nmt.errors import DataError
 from nmt.training.augmentation import augment_split
 from nmt.training.input_pipeline import InputPipeline
+from nmt.training.plan import make_plan
 
 
 def test_batches_of_an_epoch_come_from_its_resampled_split() -> None:
@@ -74,6 +76,34 @@ def test_an_epoch_samples_subwords_then_draws_variants_even_of_batches_in_the_sa
     assert joined[0] != joined[1] and 20 < sum(joined[1]) < 60
     for index in np.flatnonzero(~np.array(joined[1])):
         assert second.source[index].tolist() == sampled.source[index].tolist()
+
+
+SAMPLES = {
+    (True, None): True, (True, True): True, (True, False): False,
+    ("possible", None): False, ("possible", True): True, ("possible", False): False,
+    (False, None): False, (False, True): None, (False, False): False,
+}  # fmt: skip
+"""Whether epochs have other subwords, by the keys of section data and of section training; None: it is refused."""
+
+
+@pytest.mark.parametrize(("kept", "chosen"), SAMPLES)
+def test_subwords_are_sampled_if_the_dataset_and_training_say_so(
+    kept: bool | str, chosen: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": kept}
+    dataset = prepare(write_pickle(Path("pairs.pkl"), small_pairs(90)), DataConfig.model_validate(keys), "pairs")
+    config = tiny(subword_sampling=chosen)
+    expected = SAMPLES[kept, chosen]
+    if expected is None:
+        with pytest.raises(DataError, match="without its training text"):
+            make_plan("run", config, dataset)
+        return
+    pipeline = InputPipeline.of(make_plan("run", config, dataset).config, dataset)
+    first, second = (
+        [sequence.tolist() for sequence in map(pipeline.split(epoch).source.__getitem__, range(20))] for epoch in (1, 2)
+    )
+    assert (first != second) is expected
 
 
 STAGES = [{"until_epoch": 2, "corpora": {"original": 1, "bt": 0.5}}, {"until_epoch": 3, "corpora": {"bt": 2}},
