@@ -16,7 +16,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "rotary": {"positions": "rotary", "position_base": 100.0},
     "book": BOOK,
     "marian": {"activation": "swish", "output_bias": True, "tie_embeddings": "all", "feed_forward_dropout": 0.3},
-    "ssru": {"decoder": "ssru"},
+    "ssru": {"decoder": "ssru", "target_bos": False, "tie_embeddings": "all"},
     "ssru, pre-norm, rotary": {"decoder": "ssru", "norm_placement": "pre", "positions": "rotary", "head_size": 6},
     "ablated": {
         "norm_placement": "pre",

@@ -88,6 +88,9 @@ class TransformerConfig(ModelConfig):
     refused."""
     source_bos: bool = True
     """Whether the encoder reads bos before the source sentence."""
+    target_bos: bool = True
+    """Whether the decoder starts from the trained vector of bos. false: from a vector of zeros, as Marian's models do,
+    which an export to Bergamot needs."""
 
     @property
     def reads_bos(self) -> bool:

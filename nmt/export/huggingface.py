@@ -299,7 +299,10 @@ class Row(NamedTuple):
 
 
 def weight_map(config: TransformerConfig) -> list[Row]:
-    """Return the rows of all arrays except ``final_logits_bias``."""
+    """Return the rows of all arrays except ``final_logits_bias``.
+
+    transformers has no SSRU. Its arrays have names in the same style, for models of Marian with the same epsilon.
+    """
     pre, shared = config.norm_placement == "pre", config.tie_embeddings == "all"
     scale = math.sqrt(EPSILON / config.layer_norm_epsilon)  # c of the residual stream
     words = 1.0 if keeps_positions(config) else scale  # c of words and positions
@@ -333,7 +336,11 @@ def weight_map(config: TransformerConfig) -> list[Row]:
         stream = words  # scale of the residual stream before the next block
         for number in range(1, layers + 1):
             layer, hf_layer = f"{stack}_{number}", f"model.{stack}.layers.{number - 1}"
-            for attention, hf_attention in zip(BLOCKS[stack], ("self_attn", "encoder_attn"), strict=False):
+            blocks = list(zip(BLOCKS[stack], ("self_attn", "encoder_attn"), strict=False))
+            if stack == "decoder" and config.decoder == "ssru":
+                blocks = blocks[1:]
+                rows += _ssru_rows(layer, hf_layer)
+            for attention, hf_attention in blocks:
                 block, hf_block = f"{layer}/{attention}", f"{hf_layer}.{hf_attention}"
                 queries = 1.0 if pre else stream
                 memory = 1.0 if hf_attention == "encoder_attn" else queries
@@ -354,6 +361,17 @@ def weight_map(config: TransformerConfig) -> list[Row]:
     elif not _ties_output(config):
         rows.append(Row("target_embedding/matrix", "lm_head.weight", ("ids", "stream"), words))
     return rows
+
+
+def _ssru_rows(layer: str, hf_layer: str) -> list[Row]:
+    """Return the rows of the SSRU of a decoder layer and of its norm. Its cells are channels of the residual stream."""
+    return [
+        Row(f"{layer}/ssru/kernel", f"{hf_layer}.ssru.weight", ("stream", "stream"), 1.0),
+        Row(f"{layer}/ssru/forget_kernel", f"{hf_layer}.ssru.forget.weight", ("stream", "stream"), 1.0),
+        Row(f"{layer}/ssru/forget_bias", f"{hf_layer}.ssru.forget.bias", ("stream",), 1.0),
+        Row(f"{layer}/ssru_sublayer/norm/gamma", f"{hf_layer}.ssru_layer_norm.weight", ("stream",), 1.0),
+        Row(f"{layer}/ssru_sublayer/norm/beta", f"{hf_layer}.ssru_layer_norm.bias", ("stream",), 1.0),
+    ]
 
 
 def exported_weights(config: TransformerConfig, arrays: Arrays, size: int) -> Arrays:

@@ -13,7 +13,7 @@ from pathlib import Path
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
 from nmt.data.directions import tags_by_code
-from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Direction, Manifest, SourceFile, SplitCounts
+from nmt.data.manifest import MANIFEST_FORMAT, SPLITS, Direction, Manifest, SourceFile, SplitCounts
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.errors import DataError, NotFoundError
 from nmt.importing.marian_npz import read_npz
@@ -64,9 +64,8 @@ def import_model(
         )
     original = read_folder(folder) if is_transformers else read_npz(folder)
     weights = our_weights(original)
-    source, target = original.source.tokenizer("source.spm"), original.target.tokenizer("target.spm")
-    paths = [*original.files, *(folder / f"{side}.spm" for side in SIDES)]
-    checksums = {path.name: sha256(path) for path in paths}
+    source, target = (side.tokenizer() for side in (original.source, original.target))
+    checksums = {path.name: sha256(path) for path in original.files}
     stored = _compared_origin(expected) if expected else None
     first, second = languages or (None, None)
     data = DataConfig(dataset=name, tokenizer="subword", normalization="none", source_language=first,

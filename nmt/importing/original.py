@@ -16,9 +16,9 @@ from sentencepiece import sentencepiece_model_pb2
 from nmt.config.record import Record
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
-from nmt.data.manifest import SIDES
 from nmt.errors import DataError, NotFoundError
 from nmt.export.huggingface import EPSILON, TAG_PIECE, weight_map
+from nmt.export.marian import BIAS, DECODER, ENCODER, OUTPUT, SHARED
 from nmt.models.build import weight_shapes
 from nmt.storage.arrays import Arrays
 from nmt.tokenizers.base import BOS, EOS, PAD, SPECIAL_PIECES, UNK, UNKNOWN
@@ -30,10 +30,6 @@ SHOWN = 5
 """Number of array names that a message shows."""
 UNLIKELY = -30.0
 """Bias of ids that the original does not score. It is moderate, because label smoothing reads the mean logit."""
-SHARED, ENCODER, DECODER, OUTPUT, BIAS = (
-    "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight",
-    "final_logits_bias",
-)  # fmt: skip
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 """Names of the tables of position vectors, which an original with sinusoids may store too."""
 
@@ -41,6 +37,8 @@ POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positi
 class Side(NamedTuple):
     """Vocabulary of a side."""
 
+    file: str
+    """Name of the file with the sentencepiece model."""
     model: Any
     """sentencepiece's ``ModelProto``."""
     pieces: list[str]
@@ -66,13 +64,10 @@ class Side(NamedTuple):
         extra = [self.special[UNK]] * len(self.extra_pieces)
         return np.array([*self.special, *self.words, *extra, *self.tags])
 
-    def tokenizer(self, name: str) -> SubwordTokenizer:
+    def tokenizer(self) -> SubwordTokenizer:
         """Return the sentencepiece model as a tokenizer with the run's ids.
 
         Pieces that only the other side's model has are marked as unused.
-
-        Args:
-            name: name of the sentencepiece file, for messages.
 
         Raises:
             DataError: if the model is damaged.
@@ -90,16 +85,28 @@ class Side(NamedTuple):
             model = type(self.model)(pieces=pieces, trainer_spec=spec, normalizer_spec=rules).SerializeToString()
             tokenizer = SubwordTokenizer(model, "none", "bpe" if spec.model_type == spec.BPE else "unigram")
         except (DataError, ValueError) as error:
-            raise DataError(f"{name} cannot be used: {error} Restore a copy.") from None
+            raise DataError(f"{self.file} cannot be used: {error} Restore a copy.") from None
         tokenizer.tags = [self.pieces[row][2:-2] for row in self.tags]
         return tokenizer
 
 
-def sides_of(folder: Path, files: list[str], vocabularies: list[dict[str, Any]], special: Sequence[Any]) -> list[Side]:
+def read_sentencepiece(path: Path) -> Any:
+    """Return the ``ModelProto`` in a file; raises NotFoundError if it is missing, DataError if it is damaged."""
+    if not path.is_file():
+        raise NotFoundError(f"{path} is missing. nmt imports models with sentencepiece's subwords. Restore it.")
+    try:
+        return sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    except Exception as error:  # protobuf's own
+        raise DataError(f"{path} is damaged: {error}. Restore a copy.") from None
+
+
+def sides_of(
+    models: Sequence[Path], files: list[str], vocabularies: list[dict[str, Any]], special: Sequence[Any]
+) -> list[Side]:
     """Return the vocabularies of source and target.
 
     Args:
-        folder: folder with source.spm and target.spm.
+        models: files of the sentencepiece models of the two sides.
         files: names of the two vocabulary files; equal names for a vocabulary that both sides share.
         vocabularies: ids by piece, for each side.
         special: pad, unk, bos and eos, as rows or as pieces.
@@ -109,10 +116,8 @@ def sides_of(folder: Path, files: list[str], vocabularies: list[dict[str, Any]],
         DataError: if a sentencepiece model is damaged, or ids are missing.
     """
     sides = []
-    for side, file, vocabulary in zip(SIDES, files, vocabularies, strict=True):
-        path, ids, size = folder / f"{side}.spm", list(vocabulary.values()), len(vocabulary)
-        if not path.is_file():
-            raise NotFoundError(f"{path} is missing. nmt imports models with sentencepiece's subwords. Restore it.")
+    for path, file, vocabulary in zip(models, files, vocabularies, strict=True):
+        model, ids, size = read_sentencepiece(path), list(vocabulary.values()), len(vocabulary)
         if any(type(id_) is not int for id_ in ids) or sorted(ids) != list(range(size)):
             raise DataError(
                 f"{file} is damaged: its {size:,} pieces do not have the ids from 0 to {size - 1:,}. Restore a copy."
@@ -123,13 +128,9 @@ def sides_of(folder: Path, files: list[str], vocabularies: list[dict[str, Any]],
             if type(row) is not int or not NO_ROW <= row < size:
                 raise DataError(f"{file} has no id {token}, which is special in the model. Restore a copy.")
             rows.append(row)
-        try:
-            model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
-        except Exception as error:  # protobuf's own
-            raise DataError(f"{path} is damaged: {error}. Restore a copy.") from None
         kinds = (model.SentencePiece.NORMAL, model.SentencePiece.BYTE, model.SentencePiece.USER_DEFINED)
         extra = [piece.piece for piece in model.pieces if piece.type in kinds and piece.piece not in vocabulary]
-        sides.append(Side(model, sorted(vocabulary, key=vocabulary.__getitem__), rows, extra))
+        sides.append(Side(path.name, model, sorted(vocabulary, key=vocabulary.__getitem__), rows, extra))
     if files[0] == files[1]:  # a shared vocabulary
         extra = list(dict.fromkeys(sides[0].extra_pieces + sides[1].extra_pieces))
         sides = [side._replace(extra_pieces=extra) for side in sides]
@@ -152,7 +153,7 @@ class Original(NamedTuple):
     target: Side
     """Vocabulary of the target side."""
     files: list[Path]
-    """Files that were read. The first one holds the weights."""
+    """Files of the model. The first one holds the weights."""
 
 
 def section(kind: type[Record], values: dict[str, Any], file: Path) -> Any:
@@ -210,7 +211,7 @@ def our_weights(original: Original) -> Arrays:
             if row is None:
                 array = _our_bias(array, order)
             else:
-                array = _our_array(array.T if name.endswith("/kernel") else array, row.axes, order, stream)
+                array = _our_array(array.T if name.endswith("kernel") else array, row.axes, order, stream)
             if list(array.shape) != shape or not np.isfinite(array).all():
                 raise ValueError
         except (LookupError, ValueError):

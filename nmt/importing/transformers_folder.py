@@ -8,12 +8,14 @@ from safetensors.numpy import load_file
 
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
+from nmt.data.manifest import SIDES
 from nmt.errors import DataError
 from nmt.export import process
 from nmt.export.huggingface import EPSILON, HuggingFaceExporter
+from nmt.export.marian import DECODER, ENCODER, SHARED
 from nmt.extras import require
 from nmt.importing.answers import convert_pickle
-from nmt.importing.original import DECODER, ENCODER, SHARED, Original, section, sides_of, supported_value
+from nmt.importing.original import Original, section, sides_of, supported_value
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import scratch_folder
@@ -58,7 +60,8 @@ def read_folder(folder: Path) -> Original:
     source_bos = settings.get("sp_model_kwargs") == {"add_bos": True}
     pad, unk, eos = (str(settings.get(f"{name}_token") or piece) for name, piece in SPECIAL.items())
     special = [pad, unk, values.get("decoder_start_token_id"), eos]
-    source, target = sides_of(folder, names, [_object(folder / name) for name in names], special)
+    models = [folder / f"{side}.spm" for side in SIDES]
+    source, target = sides_of(models, names, [_object(folder / name) for name in names], special)
     if [values.get("pad_token_id"), values.get("eos_token_id")] != [target.special[PAD], target.special[EOS]]:
         raise DataError(f"{path} has other pad_token_id or eos_token_id than {names[1]}. Restore a copy.")
     pad_starts = target.special[PAD] == target.special[BOS]  # then a bias keeps search from one of the two
@@ -71,7 +74,7 @@ def read_folder(folder: Path) -> Original:
         "tie_embeddings": "none" if not tied else "all" if shared else "output", "output_bias": tied and has_bias,
         **_positions(tables),
     }, path)  # fmt: skip
-    files = [file, path, *(folder / name for name in dict.fromkeys(names))]
+    files = [file, path, *(folder / name for name in dict.fromkeys(names)), *models]
     search = {"beam_size": values["num_beams"], "length_penalty": values["length_penalty"]}
     return Original("transformers", config, section(DecodingConfig, search, path), arrays, source, target, files)
 

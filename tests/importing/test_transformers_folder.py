@@ -11,6 +11,7 @@ import pytest
 from conftest import MakeRun, nmt, small_pairs, write_tsv
 from marian_models import TAGS, safetensors_folder, write_vocabularies
 
+from nmt.data.manifest import SIDES
 from nmt.errors import DataError
 from nmt.export import process
 from nmt.export.base import TrainedModel
@@ -139,9 +140,9 @@ def test_ids_equal_marian_tokenizer(folder: Path, corpora: Path) -> None:
     texts = [marks[number % len(marks)] + pair[0] for number, pair in enumerate(pairs)]
     names, vocabulary = ["vocab.json"] * 2, {piece: id_ for id_, piece in enumerate(pieces)}
     special = ["<pad>", "<unk>", "<pad>", "</s>"]
-    side, _ = sides_of(folder / "model", names, [vocabulary] * 2, special)
+    side, _ = sides_of([folder / "model" / f"{side}.spm" for side in SIDES], names, [vocabulary] * 2, special)
     order = side.order
-    side.tokenizer("source.spm").save(folder / "tokenizer.source.json")
+    side.tokenizer().save(folder / "tokenizer.source.json")
     ours = load_tokenizer(folder / "tokenizer.source.json")
     code = (
         "import json, sys, transformers\nfolder, texts = json.load(sys.stdin)\n"

@@ -4,7 +4,7 @@ Shapes: B batch, S source length, T target length, D model, H heads, d head size
 a cache, N real tokens or live beams.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.schema import TransformerConfig
@@ -35,6 +35,7 @@ from nmt.models.transformer.blocks import (
     make_norm,
 )
 from nmt.runtime import tf
+from nmt.tokenizers.base import BOS
 
 
 class TransformerEncoderOutput(NamedTuple):
@@ -223,7 +224,8 @@ class Transformer(Seq2SeqModel):
         if self.config.decoder == "attention":
             mask = causal_mask(sizes(tokens)[1]) if visible is None else visible[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
-        x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
+        embedding = self.target_embedding if self.config.target_bos else self._embed_without_bos
+        x = self._embed(embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
         outputs = []
         for number, layer in enumerate(self.decoder_layers):
@@ -235,8 +237,15 @@ class Transformer(Seq2SeqModel):
             x = self.decoder_norm(x)
         return _DecoderOutput(x, outputs)
 
+    def _embed_without_bos(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return the target embeddings of ids, with zeros for bos: [...] -> [..., D]."""
+        words = self.target_embedding(ids)
+        return words * tf.cast(ids != BOS, words.dtype)[..., tf.newaxis]
+
     @staticmethod
-    def _embed(embedding: Layer, positions: Layer, ids: tf.Tensor, layout: TokenLayout | None) -> tf.Tensor:
+    def _embed(
+        embedding: Callable[[tf.Tensor], tf.Tensor], positions: Layer, ids: tf.Tensor, layout: TokenLayout | None
+    ) -> tf.Tensor:
         """Return words with their positions, of ids [B, L]: [B, L, D], or with a layout [N, D]."""
         if layout is not None:
             return positions(embedding(layout.flatten(ids)), layout.positions)
