@@ -24,6 +24,8 @@ import yaml
 from conftest import ROOT, nmt, small_pairs, write_pickle
 from marian_models import safetensors_folder
 
+from nmt.export.marian import position_base
+
 README, MEASUREMENTS, SMALL_CORPORA = "README.md", "MEASUREMENTS.md", "SMALL-CORPORA.md"
 GUIDES = [f"configs/{SMALL_CORPORA}"]
 """Pages whose commands run in a project of their own."""
@@ -178,6 +180,8 @@ def write_recipes(folder: Path, epochs: int) -> None:
         recurrent = recipe["model"].get("architecture") == "recurrent"
         if path.name != "finetune.yaml":  # whose model is that of another run
             recipe["model"].update(SMALL_RECURRENT_MODEL if recurrent else SMALL_MODEL)
+        if path.name == "student.yaml":  # as an export to Bergamot needs it
+            recipe["model"].update({"d_model": 64, "position_base": position_base(64)})
         recipe["training"]["warmup_steps"] = 30
         most = 16 if path.name == "book-curves.yaml" else epochs  # nmt demo --lesson translates with epoch 16
         recipe["training"]["epochs"] = min(most, recipe["training"]["epochs"])

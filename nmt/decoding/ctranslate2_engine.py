@@ -31,6 +31,8 @@ SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "sour
 class CTranslate2Engine:
     """Engine of an exported model. See ``nmt.decoding.translation.Engine``."""
 
+    only_greedy: bool = False
+
     def __init__(self, folder: Path, config: Config, positions: int | None = None) -> None:
         """Load the model.
 

@@ -18,7 +18,9 @@ from nmt.storage.arrays import read_checksum
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import check_format, read_json
 
-CTRANSLATE2 = "ctranslate2"
+CTRANSLATE2, BERGAMOT = "ctranslate2", "bergamot"
+ENGINES = {CTRANSLATE2: ("fast", "ctranslate2"), BERGAMOT: ("bergamot", "fxtranslate")}
+"""Export formats that nmt translates with: extra and module of each."""
 EXPORTS = "exports"
 """Folder in a run directory that contains its exports."""
 DESCRIPTION = "export.json"
@@ -138,7 +140,7 @@ def is_of_weights(description: Description, run: Run, epoch: WeightsId) -> bool:
 
 
 def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run, ExportedModel]:
-    """Return a run and its export to CTranslate2.
+    """Return a run and its export to CTranslate2 or Bergamot.
 
     Args:
         run: name of the run; None for the run that trained last.
@@ -146,7 +148,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
         export: name of an export of the run, or a folder, whose path contains a separator.
 
     Raises:
-        NmtError: if the export has different weights or a format that CTranslate2 does not read, or if both a run and
+        NmtError: if the export has different weights or a format that nmt does not translate with, or if both a run and
             a folder are given.
         NotFoundError: if the run or the export does not exist.
         DataError: if the export is damaged.
@@ -176,7 +178,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
             )
         exported = open_export(selected.folder / EXPORTS / export)
     description = exported.description
-    if description.to != CTRANSLATE2:
+    if description.to not in ENGINES:
         raise NmtError(
             f"{exported.folder} is an export to {description.to}, which nmt does not translate with. Export the run "
             "with ",
@@ -187,7 +189,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
         "export",
         Argument("run", description.run),
         Argument("epoch", epoch),
-        Argument("to", CTRANSLATE2),
+        Argument("to", description.to),
         Argument("overwrite", True),
     )
     if (

@@ -1,7 +1,7 @@
 """Translation of sentences as they stand, using only the files of a run directory or of an export.
 
-``nmt.text.translator`` adds the handling of ordinary text. ``SentenceTranslator.open`` loads TensorFlow for a run and
-CTranslate2 for an export.
+``nmt.text.translator`` adds the handling of ordinary text. ``SentenceTranslator.open`` loads TensorFlow for a run, and
+CTranslate2 or fxtranslate for an export.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from nmt.config.loading import change_decoding
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import ExportedModel
+from nmt.decoding.exported import BERGAMOT, ENGINES, ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
 from nmt.decoding.translation import (
     BEST,
@@ -74,7 +74,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         decoding: DecodingConfig | Mapping[str, Any] | None = None,
         members: Sequence[tuple[Run, str | None]] = (),
     ) -> Self:  # fmt: skip
-        """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
+        """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2 or Bergamot.
 
         Args:
             trained: a run with weights, or an export, which has weights of its own.
@@ -85,7 +85,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
                 probabilities.
 
         Raises:
-            NotFoundError: if the weights do not exist, or CTranslate2 is not installed.
+            NotFoundError: if the weights do not exist, or the program of an export is not installed.
             ConflictError: if the runs of an ensemble have different vocabularies.
             ConfigError: if a value of ``decoding`` breaks the schema, or an export cannot follow it.
             DataError: if a part of the run or the export is damaged.
@@ -95,17 +95,15 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         if not isinstance(decoding, DecodingConfig):
             decoding = change_decoding(config.decoding, decoding or {}, exported=run is not trained)
         config = config.model_copy(update={"decoding": decoding})
-        if run is trained:
+        if isinstance(trained, Run):
             weights = WeightsFile(run, choose_epoch(run, epoch, config))
         else:
-            require("fast", "ctranslate2")
+            require(*ENGINES[trained.description.to])
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         manifest = read_manifest(run.dataset_path)
         if isinstance(trained, ExportedModel):
-            from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
-
             export = trained.description
-            exported = CTranslate2Engine(trained.folder, config, export.positions)
+            exported = _exported_engine(trained, config, source, target)
             return cls(exported, source, target, config, export.epoch, manifest, run, export.weights)
 
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
@@ -312,6 +310,17 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
             )
         check_length(self.config, "target", len(ids), f"translation {text[:60]!r}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
+
+
+def _exported_engine(exported: ExportedModel, config: Config, source: Tokenizer, target: Tokenizer) -> Engine:
+    """Return the engine of an export."""
+    if exported.description.to == BERGAMOT:
+        from nmt.decoding.bergamot_engine import BergamotEngine  # noqa: PLC0415 - an extra
+
+        return BergamotEngine(exported.folder, config, source, target)
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
+
+    return CTranslate2Engine(exported.folder, config, exported.description.positions)
 
 
 def tags_before(

@@ -54,6 +54,7 @@ class TensorFlowEngine:
     """Engine of a model that searches with the settings of a configuration. See ``nmt.decoding.translation.Engine``."""
 
     positions: int | None = None
+    only_greedy: bool = False
 
     def __init__(self, model: Seq2SeqModel | Ensemble, config: Config, few_steps: int = FEW_STEPS) -> None:
         """Take a model, whose weights may change later, and the configuration of its run.

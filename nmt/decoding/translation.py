@@ -50,6 +50,9 @@ class Engine(Protocol):
     positions: int | None
     """Most tokens of a sentence, bos and eos included, if fewer than the model's own limit; else None."""
 
+    only_greedy: bool
+    """Whether it only gives the text of greedy translations: no scores, attention and further hypotheses."""
+
     @property
     def precision(self) -> str:
         """Number format that the layers compute in."""

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import ExportedModel, choose_export
+from nmt.decoding.exported import ENGINES, ExportedModel, choose_export
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
@@ -383,9 +383,9 @@ def find_system(
         (run, epoch), *partners = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
         owner = run
     else:
-        require("fast", "ctranslate2")
         chosen, _, own_epoch = (name or "").partition(":")
         run, model = choose_export(None if name is None else chosen, own_epoch or epoch, export)
+        require(*ENGINES[model.description.to])
         name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
     return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(partners))

@@ -116,10 +116,11 @@ class Exporter(abc.ABC):
     settings: ClassVar[str] = "the export"
     """Part of the export that holds decoding settings, as the model card names it."""
 
-    def __init__(self, quantization: str | None = None, *, with_map: bool = False) -> None:
-        """Take a number format (None: the default), and whether to write a vocabulary map."""
+    def __init__(self, quantization: str | None = None, *, with_map: bool = False, with_demo: bool = False) -> None:
+        """Take a number format (None: the default), and whether to write a vocabulary map or a page in the browser."""
         self.quantization = quantization or self.default
         self.with_map = with_map
+        self.with_demo = with_demo
 
     def exported_keys(self, decoding: DecodingConfig) -> dict[str, str]:
         """Return the keys of section decoding that the export holds, with their names in the consumer."""

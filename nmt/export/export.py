@@ -14,7 +14,7 @@ import yaml
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import SIDES
-from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
+from nmt.decoding.exported import BERGAMOT, CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError, counted
 from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
@@ -44,6 +44,7 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "argos": ("nmt.export.argos", "ArgosExporter"),
     "saved-model": ("nmt.export.saved_model", "SavedModelExporter"),
     "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
+    "bergamot": ("nmt.export.bergamot", "BergamotExporter"),
 }
 """Module and class of each format. A module is imported only when its format is used."""
 
@@ -59,13 +60,16 @@ class Export(NamedTuple):
     """Size of all files together."""
 
 
-def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = False) -> Exporter:
+def find_exporter(
+    to: str, quantization: str | None = None, *, with_map: bool = False, with_demo: bool = False
+) -> Exporter:
     """Return the exporter of a format.
 
     Args:
         to: name of the format.
         quantization: number format of the matrices; None: the format's default.
         with_map: whether to write a vocabulary map, which only ctranslate2 has.
+        with_demo: whether to write a page that translates in the browser, which only bergamot has.
 
     Raises:
         NmtError: for an unknown format or number format.
@@ -86,7 +90,11 @@ def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = 
         raise NmtError(
             Argument("vocabulary_map"), " is for ctranslate2; received it with ", Argument("to", to), ". Leave it out."
         )
-    return kind(quantization, with_map=with_map)
+    if with_demo and to != BERGAMOT:
+        raise NmtError(
+            Argument("demo", True), " is for bergamot; received it with ", Argument("to", to), ". Leave it out."
+        )
+    return kind(quantization, with_map=with_map, with_demo=with_demo)
 
 
 def export_run(

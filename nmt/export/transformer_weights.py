@@ -27,6 +27,16 @@ BLOCKS = {"encoder": ("attention",), "decoder": ("self_attention", "cross_attent
 """Attention blocks in a layer of each stack, in order."""
 
 
+def not_a_transformer(model: TrainedModel, consumer: str) -> NmtError:
+    """Return the refusal of a run of another architecture."""
+    return NmtError(
+        f"Run {model.run.name!r} has the architecture {model.config.model.architecture!r}. {consumer} runs "
+        "Transformers. Export it with ",
+        Argument("to", "saved-model"),
+        ", or train a model of architecture transformer.",
+    )
+
+
 def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig:
     """Return section model of a Transformer.
 
@@ -35,12 +45,7 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
     """
     section = model.config.model
     if not isinstance(section, TransformerConfig):
-        raise NmtError(
-            f"Run {model.run.name!r} has the architecture {section.architecture!r}. {consumer} runs Transformers. "
-            "Export it with ",
-            Argument("to", "saved-model"),
-            ", or train a model of architecture transformer.",
-        )
+        raise not_a_transformer(model, consumer)
     fields = {key: field for key, field in type(section).model_fields.items() if key not in TRAINING_ONLY | SUPPORTED}
     unsupported = [key for key, field in fields.items() if getattr(section, key) != field.default]
     if unsupported:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Direction, read_manifest
 from nmt.decoding.exported import choose_export
-from nmt.decoding.translation import CrossAttention, SearchOptions, Translation
+from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
 from nmt.text.glossary import Entry, Glossary, glossary_of, read_glossary
@@ -56,7 +56,8 @@ class ServedModel:
         if decoding.ordinary_text != "none":  # the service itself splits texts into sentences
             decoding = change_decoding(decoding, {"ordinary_text": "lines"})
         narrow = wide = translator.reconfigured(decoding)
-        if n_best > decoding.beam_size:
+        self._only_greedy = translator.engine.only_greedy
+        if n_best > decoding.beam_size and not self._only_greedy:
             wide = narrow.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator, self._wide = narrow, wide
         self.alternatives = TextOptions(SearchOptions(n_best=n_best, scored=True))
@@ -119,9 +120,12 @@ class ServedModel:
 
         Args:
             texts: sentences of at most ``most_tokens`` tokens.
-            options: ``USUAL``, ``SCORED``, or ``alternatives`` of this model; also with a glossary or confidence.
+            options: ``USUAL``, ``SCORED``, or ``alternatives`` of this model; also with a glossary or confidence. A
+                model that only gives greedy translations gives them without scores.
             attention: whether to return attention, for each sentence; empty for no attention.
         """
+        if self._only_greedy:
+            options = options._replace(search=BEST)
         translator = self._wide if options.search.n_best > 1 else self._translator
         n_best = translator.find(texts, options)
         indices = [

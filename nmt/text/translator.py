@@ -264,7 +264,9 @@ class Translator(SentenceTranslator):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether the confidence is calibrated for these weights."""
+        """Whether the confidence, which needs scores, is calibrated for these weights."""
+        if self.engine.only_greedy:
+            return False
         try:
             return bool(self.calibration)
         except (NotFoundError, ConflictError):
@@ -328,7 +330,7 @@ class Translator(SentenceTranslator):
         if not is_sampled:
             self._search_carefully(inputs, candidates, options)
             self._search_without_pieces(readings, inputs, candidates, options)
-            if options.search.n_best == 1:
+            if options.search.n_best == 1 and not self.engine.only_greedy:  # stand-ins are chosen by scores
                 search = functools.partial(self._search, options=options)
                 replace_with_stand_ins(self, self._reader, search, readings, inputs, candidates)
         processed = iter(self._postprocess(readings, inputs, candidates))
@@ -382,7 +384,7 @@ class Translator(SentenceTranslator):
 
     def _search_carefully(self, inputs: list[Text], candidates: Candidates, options: TextOptions) -> None:
         """Replace translations that babble by translations that end. If a single word has none, the word is copied."""
-        for settings in careful_settings(self.config.decoding):
+        for settings in () if self.engine.only_greedy else careful_settings(self.config.decoding):
             failed = [
                 index for index, translations in enumerate(candidates)
                 if self._fails(translations[0], inputs[index], options)

@@ -12,7 +12,9 @@ RARE = "Model card and proof"
 
 
 def export(
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2, argos, saved-model or huggingface.")],
+    to: Annotated[
+        str, typer.Option(metavar="FORMAT", help="ctranslate2, argos, saved-model, huggingface or bergamot.")
+    ],
     run: RunOption = None,
     epoch: EpochOption = None,
     quantization: Annotated[
@@ -27,9 +29,12 @@ def export(
         bool,
         typer.Option(
             "--vocabulary-map",
-            help="For ctranslate2: choose only among target tokens that were aligned with the sentence's tokens in "
-            "training. Beam search takes a quarter less time.",
+            help="For ctranslate2: choose only among target tokens that were aligned with the sentence's in training.",
         ),
+    ] = False,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="For bergamot: add a page that translates in the browser."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -43,8 +48,7 @@ def export(
         str | None,
         typer.Option(
             metavar="XX-YY",
-            help="Languages of source and target, such as en-de; of a run with several pairs, the pair to export. "
-            "Default: the dataset's.",
+            help="Source and target, such as en-de; of several pairs, the one to export. Default: the dataset's.",
             rich_help_panel=RARE,
         ),
     ] = None,
@@ -69,10 +73,11 @@ def export(
         nmt export --run base --to ctranslate2 --quantization int8
         nmt export --run base --to argos --licence "CC BY 4.0"
         nmt export --run base --to saved-model --output served/base
+        nmt export --run student --to bergamot --demo
     """
     from nmt.export.export import export_run, find_exporter
 
-    exporter = find_exporter(to, quantization, with_map=vocabulary_map)
+    exporter = find_exporter(to, quantization, with_map=vocabulary_map, with_demo=demo)
 
     from nmt.data.languages import language_pair
     from nmt.export.verification import OURS, Tolerance

@@ -130,7 +130,8 @@ def translate(
     if is_confident and translator.calibration.weights is None:
         typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
     terms = translator.glossary(glossary) if glossary else None
-    search = SearchOptions(sample, n_best or 1, scored=as_json or n_best is not None)
+    is_scored = n_best is not None or (as_json and not translator.engine.only_greedy)
+    search = SearchOptions(sample, n_best or 1, scored=is_scored)
     is_split = translator.config.decoding.ordinary_text == "sentences"
     notes = _Notes(translator.languages, is_split=is_split, is_whole=not (is_split or sample or prefix or n_best))
     for texts, names in parts:
