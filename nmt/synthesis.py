@@ -8,23 +8,27 @@ import contextlib
 import gzip
 import itertools
 import json
+import math
 import os
 import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from nmt.config.decoding import BEAM
 from nmt.config.schema import DecodingConfig
+from nmt.config.training import VARIANT_NAMES, VariantName
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.encoding import corpus_median, median_ratio, relative_ratio
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
+from nmt.data.variants import VARIANTS, Languages
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import ConflictError, NmtError, counted
@@ -36,7 +40,7 @@ from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256, write_bytes
 from nmt.storage.file_lock import locked
 from nmt.storage.json_file import check_format, parse_json, read_json, write_json
-from nmt.storage.names import check_name
+from nmt.storage.names import check_name, did_you_mean
 from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
 from nmt.text.translator import TextOptions, Translator
@@ -65,6 +69,7 @@ class _Task(NamedTuple):
     sample: bool
     forward: bool
     min_score: float | None
+    augment: Mapping[VariantName, float]
     median: float | None
     """Median of target characters per source character in the training corpus; None if it is unknown."""
 
@@ -81,6 +86,7 @@ def synthesize(
     decoding: Mapping[str, JsonValue] | None = None,
     export: str | None = None,
     min_score: float | None = None,
+    augment: Mapping[str, float] | None = None,
     overwrite: bool = False,
     progress: Progress = lambda task, done, total: None,
     note: Report = lambda text: None,
@@ -99,6 +105,9 @@ def synthesize(
             targets (back-translation, with a run that translates from their language).
         sample: draw words by their probabilities instead of searching.
         min_score: lowest score of a pair to keep: the mean log-probability of the tokens of its translation.
+        augment: with ``forward``, shares of the lines that variants replace before they are translated, by the name of
+            the variant, as in ``training.augment``: {"typos": 0.1}. The run that learns from the pairs then learns what
+            this model makes of such sentences.
         overwrite: replace an existing file, and the blocks of an interrupted job with other arguments.
         progress: function that is called with a step, the number of lines done, and the number of all lines.
         note: function that is called with a message when a run is exported or a job resumes.
@@ -111,6 +120,7 @@ def synthesize(
     >>> str(made.path), made.lines
     ('data/bt.jsonl.gz', 2)
     """
+    shares = _check_shares(augment or {}, forward=forward)
     path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
     if os.path.lexists(path) and not overwrite:
         raise ConflictError(
@@ -131,12 +141,58 @@ def synthesize(
         models = [member.weights_path(choose_epoch(member, chosen)) for member, chosen in system.members]
     with system.open() as translator:
         median = translator.direction.median_length_ratio or corpus_median(system.manifest)
-        task = _Task(translator, text, sample, forward, min_score, median)
+        task = _Task(translator, text, sample, forward, min_score, shares, median)
         made_with = {
             "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
             "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
+            "augment": shares,
         }  # fmt: skip
         return _write(task, output, made_with, progress, note, overwrite=overwrite)
+
+
+def _check_shares(shares: Mapping[str, float], *, forward: bool) -> dict[VariantName, float]:
+    """Return the shares of variants in their order; raises NmtError for shares that cannot be followed."""
+    if shares and not forward:
+        raise NmtError(
+            Argument("augment"),
+            " changes sources, and without ",
+            Argument("forward", True),
+            " the lines are targets. Leave one of the two out, or add the other.",
+        )
+    for name, share in shares.items():
+        if name not in VARIANT_NAMES:
+            nearest = did_you_mean(name, VARIANT_NAMES)
+            raise NmtError(
+                Argument("augment"), f" names the variant {name!r}{nearest}. Known: {', '.join(VARIANT_NAMES)}."
+            )
+        if not 0 < share <= 1:
+            raise NmtError(
+                Argument("augment"), f" gives {name} the share {share:g}. A share is above 0 and at most 1. Change it."
+            )
+    if (total := math.fsum(shares.values())) > 1:
+        raise NmtError(Argument("augment"), f" has shares that add up to {total:g}, over 1. Lower some of them.")
+    return {name: shares[name] for name in VARIANT_NAMES if name in shares}
+
+
+def _varied(texts: list[str], shares: Mapping[VariantName, float], first: int, languages: Languages) -> list[str]:
+    """Return lines in which variants replace some; the number of a line decides.
+
+    Args:
+        texts: consecutive lines.
+        shares: share of the lines that each variant replaces.
+        first: number of the first line, from 0.
+        languages: codes of source and target.
+    """
+    varied = list(texts)
+    for index, text in enumerate(texts):
+        dice = Random(f"line {first + index}")
+        chosen, above = dice.random(), 0.0
+        following = Pair(texts[(index + 1) % len(texts)], "")
+        for name, share in shares.items() if text.strip() else ():
+            if above <= chosen < above + share:
+                varied[index] = VARIANTS[name](Pair(text, ""), following, dice, languages).source
+            above += share
+    return varied
 
 
 def _fast_export(run: Run, epoch: str | None, note: Report) -> str:
@@ -215,7 +271,7 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     number = before.pop("format", None)
     check_format(number, [1, FORMAT], str(state))
-    before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
+    before = DecodingConfig().model_dump() | {"augment": {}} | before  # what was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
     differences = [
         key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now" for key in changed
@@ -241,6 +297,7 @@ def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
     """Yield the pair of each numbered line, or the reason why the line is dropped, with its place."""
     translator = task.translator
     texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
+    texts = _varied(texts, task.augment, first, translator.languages) if task.augment else texts
     options = TextOptions(SearchOptions(task.sample, scored=True, first=first))
     translations = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
     scores = {index: translation.score or 0.0 for index, translation in enumerate(translations) if translation.ids}

@@ -16,6 +16,7 @@ from nmt import synthesis
 from nmt.config.schema import DecodingConfig
 from nmt.data.sources.text_file import TextFile
 from nmt.decoding.translation import Translation
+from nmt.errors import NmtError
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import read_arrays
@@ -110,6 +111,26 @@ def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monke
     assert again.path.read_bytes() == whole.path.read_bytes()
 
 
+def test_lines_are_varied_before_they_are_translated(here: Path) -> None:
+    how: dict[str, Any] = {"forward": True, "export": "none", "overwrite": True}
+    made = package.synthesize("mono.en", "varied", augment={"upper": 0.3, "join": 0.3}, **how)
+    varied = rows(made.path)
+    capitals = [row for row in varied if row["source"].isupper()]
+    joined = [row for row in varied if row["source"].count("im ") == 2]
+    assert 5 < len(capitals) < 20 and 5 < len(joined) < 20
+    with package.load() as translator:
+        assert translator.translate([row["source"] for row in varied]) == [row["target"] for row in varied]
+    assert rows(package.synthesize("mono.en", "again", augment={"join": 0.3, "upper": 0.3}, **how).path) == varied
+    for forward, shares, problem in [
+        (False, {"typos": 0.1}, "changes sources"),
+        (True, {"typo": 0.1}, "variant 'typo'"),
+        (True, {"typos": 1.5}, "typos the share 1.5"),
+        (True, {"typos": 0.6, "upper": 0.6}, "add up to 1.2"),
+    ]:
+        with pytest.raises(NmtError, match=problem):
+            package.synthesize("mono.en", "refused", forward=forward, augment=shares)
+
+
 def test_lines_are_the_targets_or_with_forward_the_sources(here: Path) -> None:
     back, forward = (rows(package.synthesize("mono.en", str(way), forward=way).path) for way in (False, True))
     assert [(row["source"], row["target"]) for row in back] == [(row["target"], row["source"]) for row in forward]
@@ -163,7 +184,7 @@ def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
     (tmp_path / "mono").write_bytes(b"good\ncut\ncopy\nshort\nmute\n\nlong\n\xff\n")
     file = TextFile(tmp_path / "mono")
     block = list(synthesis.numbered_lines(file))
-    task = synthesis._Task(translator, file, False, False, None, 1.0)
+    task = synthesis._Task(translator, file, False, False, None, {}, 1.0)
     kept, *dropped = synthesis._rows(task, block, 0)
     assert kept == {"source": "gut", "target": "good", "score": -0.5}
     assert [row["dropped"] for row in dropped] == [
@@ -197,7 +218,7 @@ def test_lengths_are_relative_to_the_corpus_of_the_model(tmp_path: Path, languag
     block = list(enumerate(lines, start=1))
     median = len(said[0]) / len(lines[0])
     for known in (median, None):  # without a corpus, the block shows the ratio
-        rows = [*synthesis._rows(synthesis._Task(translator, file, False, True, None, known), block, 0)]
+        rows = [*synthesis._rows(synthesis._Task(translator, file, False, True, None, {}, known), block, 0)]
         assert [row.get("dropped") for row in rows] == [None] * 28 + ["length ratio"]
         assert rows[-1]["place"].startswith("mono, line 29: ")
 

@@ -20,7 +20,7 @@ from nmt.cli.options import (
     check_decoding,
     decoding_of,
 )
-from nmt.errors import counted, on_command_line, printable
+from nmt.errors import NmtError, counted, on_command_line, printable
 
 
 def synthesize(
@@ -39,6 +39,10 @@ def synthesize(
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     min_score: Annotated[
         float | None, typer.Option(help="Drop pairs whose mean log-probability of tokens is lower.")
+    ] = None,
+    augment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SHARE", help="With --forward: vary lines first, such as typos=0.1. Repeatable."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file of pairs, or an unfinished job.")
@@ -65,11 +69,12 @@ def synthesize(
         ordinary_text=ordinary_text, batch_size=batch_size,
     )  # fmt: skip
     check_decoding(decoding, sample=sample)
+    shares = dict(map(_share, augment or []))
     started = time.perf_counter()
     with contextlib.closing(Bar("lines")) as bar:
         synthesis = translate_text(
             file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
-            min_score=min_score, overwrite=overwrite, progress=bar.show,
+            min_score=min_score, augment=shares, overwrite=overwrite, progress=bar.show,
             note=lambda text: typer.echo(f"nmt: {on_command_line([text])}", err=True),
         )  # fmt: skip
     seconds = time.perf_counter() - started
@@ -80,3 +85,12 @@ def synthesize(
             typer.echo(f"    {printable(place)}")
     pairs, lines = synthesis.lines - dropped.counts.total(), synthesis.lines
     typer.echo(f"{counted(pairs, 'pair')} of {counted(lines, 'line')} written to {synthesis.path} in {seconds:.1f} s")
+
+
+def _share(argument: str) -> tuple[str, float]:
+    """Return a variant and the share of lines that it replaces, given as NAME=SHARE."""
+    name, _, share = argument.partition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        raise NmtError(f"--augment needs NAME=SHARE, such as typos=0.1; received {argument!r}. Give both.") from None
