@@ -32,7 +32,7 @@ from nmt.data.variants import VARIANTS, Languages
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import ConflictError, NmtError, counted
-from nmt.evaluation.evaluate import find_system
+from nmt.evaluation.systems import find_system
 from nmt.interface import public
 from nmt.message import Argument, Message, Report
 from nmt.runs.directory import Run, find_run

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from nmt.config.record import Record
+from nmt.config.schema import DecodingConfig
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.message import Argument, Command
 from nmt.runs.directory import Run, find_run
@@ -61,6 +62,11 @@ class ExportedModel:
 
     folder: Path
     description: Description
+
+    def decoding(self) -> DecodingConfig:
+        """Return the decoding settings of the run as the export follows them: greedy in an export to Bergamot."""
+        decoding = self.run.config().decoding
+        return decoding.model_copy(update={"beam_size": 1}) if self.description.to == BERGAMOT else decoding
 
     @property
     def run(self) -> Run:

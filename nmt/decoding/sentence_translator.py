@@ -93,7 +93,8 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         run = trained if isinstance(trained, Run) else trained.run
         config = run.config()
         if not isinstance(decoding, DecodingConfig):
-            decoding = change_decoding(config.decoding, decoding or {}, exported=run is not trained)
+            own = config.decoding if isinstance(trained, Run) else trained.decoding()
+            decoding = change_decoding(own, decoding or {}, exported=run is not trained)
         config = config.model_copy(update={"decoding": decoding})
         if isinstance(trained, Run):
             weights = WeightsFile(run, choose_epoch(run, epoch, config))

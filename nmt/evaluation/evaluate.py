@@ -6,25 +6,28 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from nmt.config.loading import change_decoding
-from nmt.config.schema import DecodingConfig
-from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import ENGINES, ExportedModel, choose_export
+from nmt.data.manifest import Direction
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
 from nmt.evaluation.metrics import check_metrics, tokenization_of
 from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
-from nmt.evaluation.scoring import PairScores, check_bootstrap_memory, score_by_length, score_systems, sentence_scores
+from nmt.evaluation.scoring import (
+    PairScores,
+    check_bootstrap_memory,
+    gaps,
+    score_by_length,
+    score_systems,
+    sentence_scores,
+)
 from nmt.evaluation.stress import make_variants, score_variants, unchanging_variants
+from nmt.evaluation.systems import RunSystem, check_distinct, find_systems, towards
 from nmt.evaluation.test_set import (
     EvaluationSet,
     compare_with_training,
@@ -32,12 +35,10 @@ from nmt.evaluation.test_set import (
     read_test_files,
     read_test_split,
 )
-from nmt.extras import require
 from nmt.interface import public
 from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration
-from nmt.runs.directory import Run, find_run
-from nmt.runs.weights import choose_epoch, find_members
+from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.text import as_cell
@@ -50,48 +51,6 @@ BATCHES_PER_CALL = 2  # between two progress reports; a single batch may have to
 
 Progress = Callable[[str, int, int], None]
 """Progress callback: (task, sentences done, number of sentences)."""
-
-
-@dataclass(frozen=True)
-class RunSystem:
-    """A run to evaluate, with its weights and decoding settings."""
-
-    name: str
-    """Name as it was given: RUN or RUN:EPOCH."""
-    run: Run
-    """Run directory."""
-    manifest: Manifest
-    """Manifest of the dataset that the run was trained on."""
-    epoch: str | None
-    """Weights: a number, "best", "last" or "average"; None for the run's default."""
-    decoding: DecodingConfig
-    """Decoding settings."""
-    exported: ExportedModel | None = None
-    """Export that is used instead of the run's weights; None for the weights."""
-    partners: tuple[tuple[Run, str | None], ...] = ()
-    """Further runs of an ensemble, with their weights."""
-    glossary: str | None = None
-    """Path of a glossary whose terms translations must use; None for none."""
-
-    @property
-    def members(self) -> list[tuple[Run, str | None]]:
-        """All runs with their weights."""
-        return [(self.run, self.epoch), *self.partners]
-
-    def open(self, direction: Direction | None = None) -> Translator:
-        """Return the translator of a direction (None: the one that ``decoding`` chooses).
-
-        Raises the errors of ``Translator.open``.
-        """
-        epoch = None if self.exported else self.epoch
-        decoding = self.decoding if direction is None else towards(self.decoding, direction)
-        return Translator.open(self.exported or self.run, epoch, decoding, self.partners)
-
-
-def towards(decoding: DecodingConfig, direction: Direction) -> DecodingConfig:
-    """Return search settings that choose a direction."""
-    chosen = {"source_language": direction.source, "target_language": direction.target}
-    return decoding.model_copy(update=chosen)
 
 
 @public
@@ -113,6 +72,7 @@ def evaluate(
     glossary: str | None = None,
     calibrate: bool = False,
     exports: Sequence[str] = (),
+    teacher: str | None = None,
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
     """Translate a test set with runs, and score their translations and translations in files.
@@ -138,6 +98,9 @@ def evaluate(
         calibrate: fit the confidence in the translations of a run, and store it with the run.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
+        teacher: run or ensemble that the first run, a student, has learned from. It becomes the baseline. Without
+            ``exports``, the newest export of the student to Bergamot is scored too. The result has the gap between each
+            system and the one before it.
         progress: progress callback; the task is the name of the run that translates, or "scoring".
 
     Raises:
@@ -150,23 +113,13 @@ def evaluate(
         DataError: if a file is damaged, not UTF-8, or has a different number of lines than the test set.
     """
     metrics = check_metrics(metrics, tokenization)
-    find = partial(find_system, epoch=epoch, decoding=decoding or {})
-    names: list[str | None] = [*runs] if runs or hypotheses or exports else [None]
-    systems = [find(name) for name in names]
-    owners = [runs[0] if runs and Path(export).name == export else None for export in exports]
-    systems += [find(name, export=export) for name, export in zip(owners, exports, strict=True)]
+    systems = find_systems(
+        runs, exports, teacher=teacher, only_files=bool(hypotheses), epoch=epoch, decoding=decoding or {},
+        glossary=glossary,
+    )  # fmt: skip
     if calibrate:
         _check_alone(systems, hypotheses)
-    if glossary:
-        with_terms = [replace(system, name=f"{system.name}+terms", glossary=glossary) for system in systems]
-        systems = list(chain.from_iterable(zip(systems, with_terms, strict=True)))
-    system_names = [*(system.name for system in systems), *hypotheses]
-    for name in system_names:
-        if system_names.count(name) > 1:
-            raise NmtError(
-                f"System {name!r} was given {system_names.count(name)} times. Each system is compared once. "
-                "Leave out its repeats."
-            )
+    check_distinct([*(system.name for system in systems), *hypotheses])
     if not systems:
         _refuse_without_run({"stress": stress, "glossary": glossary}, hypotheses)
     test_set = _find_test_set(systems, source, references)
@@ -210,7 +163,11 @@ def evaluate(
 
     progress("scoring", 0, len(test_set))
     lines = test_set.references
-    score = partial(score_systems, translations, lines, metrics, tokenization, resamples, lowercase=lowercase)
+    score_of = partial(
+        score_systems, references=lines, metrics=metrics, tokenization=tokenization, resamples=resamples,
+        lowercase=lowercase,
+    )  # fmt: skip
+    score = partial(score_of, translations)
     unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
     chrf = {name: sentence_scores(text, lines, lowercase=lowercase) for name, text in translations.items()}
     files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
@@ -242,6 +199,7 @@ def evaluate(
         stress_left_out=unchanging_variants(variants),
         terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
+        gaps=gaps(translations, score_of) if teacher else [],
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf, languages)
 
@@ -352,43 +310,6 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
     decoding = systems[0].decoding
     manifests = {system.name: system.manifest for system in systems}
     return read_test_split(manifests, decoding.source_language, decoding.target_language)
-
-
-# --- systems
-
-
-def find_system(
-    name: str | None,
-    epoch: str | None,
-    decoding: Mapping[str, Any],
-    export: str | None = None,
-) -> RunSystem:
-    """Return the system of a run, or of an export to CTranslate2.
-
-    Args:
-        name: RUN, RUN:EPOCH, or RUN+RUN for an ensemble; None for the run that trained last.
-        epoch: the epoch, if ``name`` has none. An export must be of this epoch.
-        decoding: values for keys of the run's section decoding; None leaves a key unchanged.
-        export: name of an export of the run, or a folder; None for the weights of the run.
-
-    Raises:
-        NotFoundError: if there is no such run or export, or CTranslate2 is not installed.
-        NmtError: if the export is of a different epoch.
-        ConfigError: for a value that the section decoding does not allow.
-        DataError: if the run or the export is damaged.
-    """
-    model: ExportedModel | None = None
-    partners: list[tuple[Run, str | None]] = []
-    if export is None:
-        (run, epoch), *partners = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
-        owner = run
-    else:
-        chosen, _, own_epoch = (name or "").partition(":")
-        run, model = choose_export(None if name is None else chosen, own_epoch or epoch, export)
-        require(*ENGINES[model.description.to])
-        name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
-    settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
-    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(partners))
 
 
 def translate(

@@ -17,7 +17,7 @@ from nmt.config.record import Record
 from nmt.config.schema import DecodingConfig
 from nmt.errors import counted, printable
 from nmt.evaluation.metrics import metric_heading
-from nmt.evaluation.scoring import LengthBucket, PairScores, Score, Scores
+from nmt.evaluation.scoring import Gap, LengthBucket, PairScores, Score, Scores
 from nmt.evaluation.test_set import TrainingOverlap
 from nmt.runs.calibration import Calibration
 from nmt.runs.metrics import weights_in_words
@@ -166,6 +166,8 @@ class EvaluationRecord(Record):
     """Share of the glossary terms that translations use, by name of the translating system."""
     confidence: Calibration | None = None
     """Calibrated confidence in the translations of the run; None unless requested."""
+    gaps: list[Gap] = Field(default_factory=list)
+    """Gap between each system and the one before it; empty unless a teacher is given."""
 
 
 @dataclass(frozen=True)
@@ -286,11 +288,18 @@ def score_text(score: Score) -> str:
     return f"{score.score:.1f}" + ("" if score.mean is None else f" ({score.mean:.1f} ± {score.ci:.1f})")
 
 
-def p_value_text(score: Score) -> str:
-    """Return the p-value as text, with a star if it is below ``SIGNIFICANT``; an empty string without a test."""
-    if score.p_value is None:
-        return ""
-    return f"p {score.p_value:.3f}{'*' if score.p_value < SIGNIFICANT else ''}"
+def p_value_text(p_value: float | None) -> str:
+    """Return a p-value as text, with a star if it is below ``SIGNIFICANT``; an empty string without a test."""
+    return "" if p_value is None else f"p {p_value:.3f}{'*' if p_value < SIGNIFICANT else ''}"
+
+
+def gap_row(gap: Gap) -> list[str]:
+    """Return the row of a gap in the table of gaps: the two systems, and the difference by each metric."""
+    cells = [
+        f"{metric_heading(metric).split()[0]} {difference:+.1f} {p_value_text(gap.p_values[metric])}".strip()
+        for metric, difference in gap.differences.items()
+    ]
+    return [f"from {gap.baseline} to {gap.system}", *cells]
 
 
 def without_overlap_heading(scores: Scores) -> str:
@@ -361,6 +370,7 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
         [set_line(record)],
         [systems],
         [*([ALL_TOGETHER] if record.by_pair else []), _score_table(record.scores), *score_notes(record)],
+        ["Gaps:", _table(*map(gap_row, record.gaps), right=1)] if record.gaps else [],
         [signatures],
         [*overlap_lines(record)],
         [f"Terms kept by {name}: {share:.1%}" for name, share in record.terms_kept.items()],
@@ -407,7 +417,7 @@ def _score_table(scores: Scores) -> "Table":
     rows = [["", *map(metric_heading, scores.signatures)]]
     for name, by_metric in scores.systems.items():
         rows.append([name, *(score_text(by_metric[metric]) for metric in scores.signatures)])
-        p_values = [p_value_text(by_metric[metric]) for metric in scores.signatures]
+        p_values = [p_value_text(by_metric[metric].p_value) for metric in scores.signatures]
         rows += [["", *p_values]] if any(p_values) else []
     return _table(*rows, right=1)
 

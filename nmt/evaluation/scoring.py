@@ -5,7 +5,7 @@ Shapes: N sentences, R references per sentence, B bootstrap resamples.
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -133,6 +133,36 @@ class PairScores(Record):
     """Codes of source and target, such as "es-gn"."""
     scores: Scores
     """Scores without intervals and tests."""
+
+
+class Gap(Record):
+    """The difference between two systems."""
+
+    system: str
+    """Name of a system."""
+    baseline: str
+    """Name of the system that it is compared with."""
+    differences: dict[str, float]
+    """Score of the system minus score of the baseline, by metric."""
+    p_values: dict[str, float | None]
+    """Two-sided p-value of each difference; None without resampling."""
+
+
+def gaps(translations: dict[str, list[str]], score: Callable[[dict[str, list[str]]], Scores]) -> list[Gap]:
+    """Return the gap between each system and the one before it.
+
+    Args:
+        translations: N translations by system name.
+        score: function that scores systems.
+    """
+    found = []
+    for baseline, system in pairwise(translations):
+        scores = score({name: translations[name] for name in (baseline, system)})
+        before, after = scores.systems[baseline], scores.systems[system]
+        differences = {metric: after[metric].score - before[metric].score for metric in scores.signatures}
+        p_values = {metric: after[metric].p_value for metric in scores.signatures}
+        found.append(Gap(system=system, baseline=baseline, differences=differences, p_values=p_values))
+    return found
 
 
 METRICS_BY_LENGTH = ["bleu", "chrf"]

@@ -39,7 +39,10 @@ def evaluate(
     ] = None,
     epoch: EpochOption = None,
     export: Annotated[
-        list[str] | None, typer.Option(help="Export to CTranslate2: name in the first run, or folder. Repeatable.")
+        list[str] | None, typer.Option(help="Export: name in the first run, or folder. Repeatable.")
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Run that the first --run has learned from: shows the gap to it.")
     ] = None,
     hypothesis: Annotated[
         list[str] | None,
@@ -127,7 +130,7 @@ def evaluate(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, lowercase=lowercase, resamples=resamples,
             by_length=by_length, stress=stress, glossary=glossary, calibrate=calibrate, progress=bar.show,
-            exports=exports,
+            exports=exports, teacher=teacher,
         )  # fmt: skip
     if translations_file is not None:
         *_, translations = evaluation.translations.values()  # the last translations use the glossary, if there is one
