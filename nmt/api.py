@@ -244,12 +244,12 @@ def load(
             is an ensemble, which averages the probabilities of the runs.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: values that replace the run's for keys of section ``decoding``, such as ``{"beam_size": 5}``.
-        export: export to CTranslate2 to use instead of TensorFlow: its name in the run, or its folder, such as
-            "./model".
+        export: export to CTranslate2 or Bergamot to use instead of TensorFlow: its name in the run, or its folder, such
+            as "./model".
 
     Raises:
         NmtError: if the export does not fit the other arguments.
-        NotFoundError: if the run, its weights, its export or CTranslate2 is missing.
+        NotFoundError: if the run, its weights, its export or the program for it is missing.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
 

@@ -22,7 +22,7 @@ from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.data.token_arrays import Split
-from nmt.decoding.exported import CTRANSLATE2, find_exports
+from nmt.decoding.exported import BERGAMOT, PROGRAMS, find_exports
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
@@ -245,8 +245,20 @@ def search_workload(engine: TensorFlowEngine, split: Split, seconds: float) -> W
     return Workload(run, count, seconds)
 
 
+class _Contender(NamedTuple):
+    """A way to translate with a run."""
+
+    name: str
+    precision: str | None
+    """Precision of TensorFlow; None for an export."""
+    export: str | None
+    """Name of an export of the run; None for TensorFlow."""
+    beams: dict[str, int]
+    """Number of beams of each search, by its name."""
+
+
 def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Speed]:
-    """Translate the test split of a run with TensorFlow in both precisions, and with its exports to CTranslate2.
+    """Translate the test split of a run with TensorFlow in both precisions, and with its exports.
 
     Args:
         name: name of the run. One of several language pairs translates the first pair of its dataset.
@@ -261,22 +273,25 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     direction, rows = dataset.manifest.rows("test")[0]
     texts = read_lines(TextFile(dataset.text("test", "source")))[rows.start : rows.stop]
     chosen = {"source_language": direction.source, "target_language": direction.target} if direction.tag else {}
-    # Exports are named by their folders, since two may have the same number format, with and without a vocabulary map.
-    exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
-    engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export
-        **{f"TensorFlow {precision}": (precision, None) for precision in ("float32", "bfloat16")},
-        **{f"CTranslate2 {name.removeprefix(f'{CTRANSLATE2}-')}": (None, name) for name in exports},
-    }
+    contenders = [
+        _Contender(f"TensorFlow {precision}", precision, None, BEAMS) for precision in ("float32", "bfloat16")
+    ]
+    for to, program in PROGRAMS.items():
+        beams = {"greedy": 1} if to == BERGAMOT else BEAMS
+        for folder in find_exports(run, to):
+            # Two exports may have the same number format, with and without a vocabulary map.
+            suffix = folder.name.removeprefix(to).replace("-", " ", 1)
+            contenders.append(_Contender(f"{program}{suffix}", None, folder.name, beams))
 
     def count(translations: list[Translation]) -> dict[str, float]:
         tokens = sum(len(translation.ids) for translation in translations)
         return {"sentences": len(translations), "target_tokens": tokens}
 
     workloads = {}
-    for engine, (precision, export) in engines.items():
-        for kind, beams in BEAMS.items():
-            decoding = {"beam_size": beams, "precision": precision, **chosen}
-            translator = load(run, decoding=decoding, export=export)
+    for contender in contenders:
+        for kind, size in contender.beams.items():
+            decoding = {"beam_size": size, "precision": contender.precision, **chosen}
+            translator = load(run, decoding=decoding, export=contender.export)
             translate = partial(translator.translate_details, texts, scored=False)
-            workloads[f"{engine}, {kind}"] = Workload(translate, count)
+            workloads[f"{contender.name}, {kind}"] = Workload(translate, count)
     return measure(workloads, turns, report)

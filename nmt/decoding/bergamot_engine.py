@@ -110,7 +110,7 @@ class BergamotEngine:
         """Load the model.
 
         Raises:
-            ConfigError: for decoding settings that it cannot follow.
+            NmtError: for decoding settings that it cannot follow.
             DataError: if fxtranslate cannot load the model.
         """
         self.config, self._folder, self._source, self._target = config, folder, source, target

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from nmt.config.record import Record
 from nmt.config.schema import DecodingConfig
 from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.extras import require
 from nmt.message import Argument, Command
 from nmt.runs.directory import Run, find_run
 from nmt.runs.metrics import WeightsId
@@ -20,8 +21,10 @@ from nmt.storage.atomic import sha256
 from nmt.storage.json_file import check_format, read_json
 
 CTRANSLATE2, BERGAMOT = "ctranslate2", "bergamot"
-ENGINES = {CTRANSLATE2: ("fast", "ctranslate2"), BERGAMOT: ("bergamot", "fxtranslate")}
-"""Export formats that nmt translates with: extra and module of each."""
+PROGRAMS = {CTRANSLATE2: "CTranslate2", BERGAMOT: "fxtranslate"}
+"""Programs with which nmt translates, by export format."""
+_PACKAGES = {CTRANSLATE2: ("fast", "ctranslate2"), BERGAMOT: ("bergamot", "fxtranslate")}
+"""Extra and module of each program."""
 EXPORTS = "exports"
 """Folder in a run directory that contains its exports."""
 DESCRIPTION = "export.json"
@@ -62,6 +65,15 @@ class ExportedModel:
 
     folder: Path
     description: Description
+
+    @property
+    def program(self) -> str:
+        """Name of the program that translates with it."""
+        return PROGRAMS[self.description.to]
+
+    def require(self) -> None:
+        """Check that this program is installed; raises NotFoundError if it is not."""
+        require(*_PACKAGES[self.description.to])
 
     def decoding(self) -> DecodingConfig:
         """Return the decoding settings of the run as the export follows them: greedy in an export to Bergamot."""
@@ -184,7 +196,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
             )
         exported = open_export(selected.folder / EXPORTS / export)
     description = exported.description
-    if description.to not in ENGINES:
+    if description.to not in PROGRAMS:
         raise NmtError(
             f"{exported.folder} is an export to {description.to}, which nmt does not translate with. Export the run "
             "with ",

@@ -13,7 +13,7 @@ import numpy as np
 from nmt.config.loading import change_decoding
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import BERGAMOT, ENGINES, ExportedModel
+from nmt.decoding.exported import BERGAMOT, ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
 from nmt.decoding.translation import (
     BEST,
@@ -28,7 +28,6 @@ from nmt.decoding.translation import (
     translations_of,
 )
 from nmt.errors import DataError, NmtError, TooLongError
-from nmt.extras import require
 from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
@@ -99,7 +98,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         if isinstance(trained, Run):
             weights = WeightsFile(run, choose_epoch(run, epoch, config))
         else:
-            require(*ENGINES[trained.description.to])
+            trained.require()
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         manifest = read_manifest(run.dataset_path)
         if isinstance(trained, ExportedModel):

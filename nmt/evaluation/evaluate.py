@@ -358,6 +358,7 @@ def translate(
         dataset=system.manifest.settings.dataset,
         decoding=system.decoding.model_copy(update=computed),
         export=str(exported.folder) if exported else None,
+        program=exported.program if exported else None,
         computed_in=translator.engine.precision if exported else None,
         seconds=seconds,
         sentences_per_second=len(translations) / seconds,

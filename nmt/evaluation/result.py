@@ -78,9 +78,11 @@ class System(Record):
     decoding: DecodingConfig | None = None
     """Resolved decoding settings, without "auto"."""
     export: str | None = None
-    """Folder of the CTranslate2 export that translated; None for a run and a file."""
+    """Folder of the export that translated; None for a run and a file."""
+    program: str | None = None
+    """Program that translated with the export, such as CTranslate2; None for a run and a file."""
     computed_in: str | None = None
-    """Number format in which CTranslate2 computed; None for a run and a file."""
+    """Number format in which this program computed; None for a run and a file."""
     hypothesis: str | None = None
     """Path of the file; None for a run."""
     seconds: float | None = None
@@ -225,7 +227,7 @@ def system_line(system: System) -> str:
         search = decoding.search()
         used = [name for name, key in KEYS.items() if search in key.searches and "tensorflow" in key.names]
         named = [f"{name.replace('_', ' ')} {getattr(decoding, name):g}" for name in used if getattr(decoding, name)]
-        precision = f"CTranslate2 {system.computed_in}" if system.export else decoding.precision
+        precision = f"{system.program} {system.computed_in}" if system.export else decoding.precision
         parts += [f"{search} search", *named, precision, f"batches of {decoding.batch_size}"]
     if system.seconds is not None:
         parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")

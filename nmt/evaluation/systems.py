@@ -9,9 +9,8 @@ from typing import Any
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import BERGAMOT, ENGINES, ExportedModel, choose_export, find_exports
+from nmt.decoding.exported import BERGAMOT, ExportedModel, choose_export, find_exports
 from nmt.errors import NmtError
-from nmt.extras import require
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
 from nmt.text.translator import Translator
@@ -145,7 +144,7 @@ def find_system(
     else:
         chosen, _, own_epoch = (name or "").partition(":")
         run, model = choose_export(None if name is None else chosen, own_epoch or epoch, export)
-        require(*ENGINES[model.description.to])
+        model.require()
         name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     own = model.decoding() if model else owner.config().decoding
     if model and model.description.to == BERGAMOT:

@@ -51,7 +51,7 @@ def translate(
         list[str] | None, typer.Option(help="Run, or several as an ensemble. Default: the run trained last.")
     ] = None,
     epoch: EpochOption = None,
-    export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
+    export: Annotated[str | None, typer.Option(help="Export: its name in the run, or a folder.")] = None,
     input_: Annotated[
         Path | None,
         typer.Option("--input", "-i", help="Text file, one sentence per line, or a document with --output."),
