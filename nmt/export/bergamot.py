@@ -15,6 +15,7 @@ import yaml
 
 from nmt.config.transformer import TransformerConfig
 from nmt.data.dataset import dataset_of_run
+from nmt.data.manifest import SIDES
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError, NotFoundError
 from nmt.export import process
@@ -109,6 +110,13 @@ class BergamotExporter(Exporter):
             raise NmtError(
                 f"Run {model.run.name!r} has {len(names)} language pairs: {', '.join(names)}. A model of Bergamot has "
                 "a single one. Train a run on one pair."
+            )
+        if model.directions[0].languages == SIDES:
+            raise NmtError(
+                f"The languages of run {model.run.name!r} are unknown, and the names of Bergamot's files have them. "
+                "Give them with ",
+                Argument("languages", "en-de"),
+                ".",
             )
         if self.with_demo and not (ENGINE / ENGINE_FILES[0]).is_file():
             raise NotFoundError(

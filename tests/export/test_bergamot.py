@@ -286,6 +286,13 @@ def test_bytes_become_characters(text: str, before: str) -> None:
     assert with_characters(f"{before}{spelled}!") == f"{before}{text.encode('utf-8', 'ignore').decode()}!"
 
 
+def test_a_run_of_unknown_languages_is_refused(make_run: MakeRun) -> None:
+    run = make_run("subword", **STUDENT)
+    with pytest.raises(NmtError, match="are unknown"):
+        BergamotExporter().check(TrainedModel.of(run, None, ("source", "target")))
+    BergamotExporter().check(TrainedModel.of(run, None, ("shp", "es")))
+
+
 @pytest.mark.parametrize("key", ["d_model", "d_ff"])
 def test_a_width_that_the_kernels_cannot_multiply_is_refused(key: str, make_run: MakeRun) -> None:
     changed = {**STUDENT, key: 96, "position_base": position_base(96 if key == "d_model" else WIDTH)}
