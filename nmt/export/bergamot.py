@@ -34,7 +34,7 @@ from nmt.export.huggingface import weight_map
 from nmt.export.marian import BIAS, EPSILON, marian_names, position_base
 from nmt.export.transformer_weights import NEVER, complete_weights, not_a_transformer
 from nmt.export.vocabulary import check_normalization, count_aligned
-from nmt.message import Argument, Settings
+from nmt.message import Argument, Command, Settings
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import write_json
@@ -175,23 +175,29 @@ class BergamotExporter(Exporter):
         return process.call(self, translations_by_fxtranslate, str(folder), texts)
 
     def usage(self, model: TrainedModel) -> str:
-        """Return instructions for fxtranslate, translateLocally and Firefox."""
-        names, page = _Names.of(model), ""
-        if self.with_demo:
-            page = (
-                f"The folder `{DEMO}/` is a page that translates in the browser. Put it on any web server; here, "
-                f"`cd FOLDER/{DEMO}` and `python -m http.server` show it. After the first visit it works offline.\n\n"
-            )
-        return (
-            "With fxtranslate (`pip install fxtranslate`), which needs no other package:\n\n"
+        """Return instructions for nmt, fxtranslate, browsers and translateLocally."""
+        names = _Names.of(model)
+        command = Command("translate", Argument("export", "FOLDER"))
+        read = ", ".join(f'folder / "{name}"' for name in (names.model, names.vocabulary, names.shortlist))
+        parts = [
+            f'With nmt:\n\n```console\n{command} "SENTENCE"\n```',
+            "With fxtranslate (`pip install fxtranslate`), which needs no other package:",
             "```python\nfrom pathlib import Path\n\nimport fxtranslate\n\n"
-            f'model, vocabulary, shortlist = (Path("FOLDER", name).read_bytes() for name in (\n    "{names.model}",\n'
-            f'    "{names.vocabulary}",\n    "{names.shortlist}",\n))\n'
+            f'folder = Path("FOLDER")\nfiles = {read}\n'
+            "model, vocabulary, shortlist = (file.read_bytes() for file in files)\n"
             "translator = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist)\n"
-            'print(translator.translate("SENTENCE"))\n```\n\n'
-            f"{page}translateLocally imports the folder as a model. Firefox and its engine in WebAssembly "
-            f"(`@browsermt/bergamot-translator`) read the files in `{FIREFOX}/`, which are packed with gzip."
-        )
+            'print(translator.translate("SENTENCE"))\n```',
+            "fxtranslate takes one sentence. It writes a character that has no piece as its bytes, such as "
+            '"<0xC3><0x9F>", and nmt puts these together.',
+            f"Firefox has the files in `{FIREFOX}/`, packed with gzip. `@browsermt/bergamot-translator` is the engine "
+            "for web pages. translateLocally reads `model_info.json` and `config.intgemm8bitalpha.yml`.",
+        ]
+        if self.with_demo:
+            parts.append(
+                f"The folder `{DEMO}/` is a page that translates in the browser. Put it on any web server; here, "
+                f"`cd FOLDER/{DEMO}` and `python -m http.server` show it. After the first visit it works offline."
+            )
+        return "\n\n".join(parts)
 
 
 def _write_demo(folder: Path, files: dict[str, str], source: str, target: str) -> None:

@@ -3,7 +3,10 @@
 import gzip
 import itertools
 import json
+import re
 import struct
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -218,6 +221,15 @@ def test_the_files_are_as_firefox_and_translate_locally_expect_them(learned: Pat
     assert all((folder / path).is_file() for path in paths) and settings["relative-paths"] is True
     info = json.loads((folder / "model_info.json").read_text())
     assert (info["src"], info["trg"], info["shortName"]) == ("en", "de", "en-de-student")
+
+
+def test_the_script_of_the_model_card_translates(learned: Path) -> None:
+    card = (exported(learned) / "README.md").read_text()
+    [script] = re.findall(r"```python\n(.*?)```", card, re.S)
+    script = script.replace("FOLDER", str(exported(learned))).replace("SENTENCE", "im one two three")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    ours = nmt("translate", "--run", "student", "--export", "bergamot", "im one two three", cwd=learned).stdout
+    assert done.stdout == ours and "ich bin" in ours
 
 
 def test_an_export_evaluates_and_serves_text_but_no_scores(learned: Path) -> None:
