@@ -6,6 +6,7 @@ Shapes: D model, V vocabulary.
 import gzip
 import math
 import shutil
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -33,7 +34,7 @@ from nmt.export.huggingface import EPSILON as EPSILON_OF_TRANSFORMERS
 from nmt.export.huggingface import weight_map
 from nmt.export.marian import BIAS, EPSILON, marian_names, position_base
 from nmt.export.transformer_weights import NEVER, complete_weights, not_a_transformer
-from nmt.export.vocabulary import check_normalization, count_aligned
+from nmt.export.vocabulary import check_normalization
 from nmt.message import Argument, Command, Settings
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import sha256
@@ -52,8 +53,10 @@ WIDTHS = 64
 """``d_model`` and ``d_ff`` are multiples of this, as the kernels for products of int8 need it."""
 SENTENCES = 300
 """Most validation pairs on which the inputs of matrices are measured."""
-FIRST, BEST = 100, 100
-"""Numbers of the shortlist: ids that every translation may have, and most candidates for a source id."""
+FIRST, BEST = 1_000, 100
+"""Numbers of the shortlist: ids that every translation may have, and most further candidates for a source id."""
+MOST_PAIRS = 200_000
+"""Most training pairs from which the shortlist is made."""
 FIREFOX, DEMO = "firefox", "demo"
 """Folder with the packed files, and folder with a page that translates in the browser."""
 PAGE = Path(__file__).parent / "page"
@@ -151,7 +154,7 @@ class BergamotExporter(Exporter):
         files = {
             names.model: model_file(arrays, factors, yaml.safe_dump(marian_options(section, arrays))),
             names.vocabulary: vocabulary_file(tokenizer, order),
-            names.shortlist: shortlist_file(_candidates(model, train, order), FIRST, BEST),
+            names.shortlist: shortlist_file(_candidates(train, order), min(FIRST, len(order)), BEST),
         }
         (folder / FIREFOX).mkdir()
         for name, content in files.items():
@@ -301,17 +304,25 @@ def _input_factors(
     return {name: quantization_factor(largest) for name, largest in recorder.largest().items()}
 
 
-def _candidates(model: TrainedModel, train: Split, order: list[int]) -> list[list[int]]:
-    """Return the target ids that each source id may be translated by, in Marian's ids.
+def _candidates(train: Split, order: list[int]) -> list[list[int]]:
+    """Return the target ids that each source id may be translated by, besides the first ones, in Marian's ids.
 
-    They attend to it in training pairs, as in a vocabulary map.
+    They occur together in training pairs. A target id comes before another if it is more similar to the source id, by
+    the cosine of their occurrences in pairs.
     """
     marian_ids = {ours: theirs for theirs, ours in enumerate(order)}
-    aligned, _ = count_aligned(model, train)
+    together: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    of_target = Counter[int]()
+    for index in range(min(MOST_PAIRS, len(train))):
+        source, target = ({marian_ids[id_] for id_ in side[index].tolist()} for side in (train.source, train.target))
+        of_target.update(target)
+        for id_ in source:
+            together[id_].update(target)
     candidates: list[list[int]] = [[] for _ in range(padded_size(len(order)))]
-    for ours, counts in aligned.items():
-        if ours in marian_ids:
-            candidates[marian_ids[ours]] = [marian_ids[id_] for id_, _ in counts.most_common(BEST)]
+    for source_id, counts in together.items():
+        rare = [id_ for id_ in counts if id_ >= FIRST]
+        rare.sort(key=lambda id_: (-(counts[id_] ** 2) / of_target[id_], id_))
+        candidates[source_id] = rare[:BEST]
     return candidates
 
 

@@ -93,7 +93,7 @@ def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target:
             Argument("vocabulary_map"),
             " out.",
         )
-    aligned, frequencies = count_aligned(model, train)
+    aligned, frequencies = _count_aligned(model, train)
     frequent = [id_ for id_, _ in frequencies.most_common(FREQUENT)]
     lines = ["\t" + " ".join(target[id_] for id_ in frequent)]
     for id_, counts in sorted(aligned.items()):
@@ -102,7 +102,7 @@ def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target:
     return "\n".join(lines) + "\n"
 
 
-def count_aligned(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
+def _count_aligned(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
     """Return the counts of target tokens aligned with each source token, and the counts of all target tokens."""
     from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
 

@@ -204,7 +204,7 @@ def test_fxtranslate_translates_as_the_run_does(learned: Path) -> None:
     theirs = nmt("translate", *greedy, "--export", "bergamot", cwd=learned).stdout.splitlines()
     folder = exported(learned)
     model, vocabulary = ((folder / name).read_bytes() for name in ("model.ende.intgemm.alphas.bin", "vocab.ende.spm"))
-    shortlist = (folder / "lex.100.100.ende.s2t.bin").read_bytes()
+    shortlist = (folder / "lex.1000.100.ende.s2t.bin").read_bytes()
     alone = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist)
     assert theirs == [with_characters(alone.translate(source)) for source in sources.splitlines()]
     assert sum(map(str.__eq__, ours, theirs)) >= 0.95 * len(ours)
@@ -213,7 +213,7 @@ def test_fxtranslate_translates_as_the_run_does(learned: Path) -> None:
 
 def test_the_files_are_as_firefox_and_translate_locally_expect_them(learned: Path) -> None:
     folder = exported(learned)
-    for name in ("model.ende.intgemm.alphas.bin", "vocab.ende.spm", "lex.100.100.ende.s2t.bin"):
+    for name in ("model.ende.intgemm.alphas.bin", "vocab.ende.spm", "lex.1000.100.ende.s2t.bin"):
         packed = folder / "firefox" / f"{name}.gz"
         assert gzip.decompress(packed.read_bytes()) == (folder / name).read_bytes()
     settings = yaml.safe_load((folder / "config.intgemm8bitalpha.yml").read_text())
