@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import fxtranslate
 import numpy as np
+import sentencepiece
 
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.translation import AttentionMaps, Hypothesis, SearchOptions
@@ -20,10 +21,10 @@ from nmt.message import Part, Settings
 from nmt.tokenizers.base import EOS, Tokenizer
 
 USE_THE_RUN = "Use the weights of the run."
+WHOLE = 16_000
+"""Size of a vocabulary up to which fxtranslate scores all words. It takes longer to pick those of a shortlist."""
 _Request = tuple[list[str], "Future[list[str]]"]
 """Texts, and their translations when they are ready."""
-
-
 _BYTES = re.compile("(?:<0x[0-9A-F]{2}>)+")
 
 
@@ -45,8 +46,9 @@ def load_translator(folder: Path) -> Callable[[str], str]:
         return files[0].read_bytes()
 
     model, vocabulary, shortlist = read("model.*.bin"), read("vocab.*.spm"), read("lex.*.bin")
+    size = sentencepiece.SentencePieceProcessor(model_proto=vocabulary).get_piece_size()
     try:
-        translator = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist)
+        translator = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist if size > WHOLE else None)
     except ValueError as error:
         raise DataError(f"fxtranslate cannot load {folder}: {error}. Export the run again.") from None
     return lambda text: with_characters(translator.translate(text))

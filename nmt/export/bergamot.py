@@ -181,14 +181,13 @@ class BergamotExporter(Exporter):
         """Return instructions for nmt, fxtranslate, browsers and translateLocally."""
         names = _Names.of(model)
         command = Command("translate", Argument("export", "FOLDER"))
-        read = ", ".join(f'folder / "{name}"' for name in (names.model, names.vocabulary, names.shortlist))
         parts = [
             f'With nmt:\n\n```console\n{command} "SENTENCE"\n```',
             "With fxtranslate (`pip install fxtranslate`), which needs no other package:",
             "```python\nfrom pathlib import Path\n\nimport fxtranslate\n\n"
-            f'folder = Path("FOLDER")\nfiles = {read}\n'
-            "model, vocabulary, shortlist = (file.read_bytes() for file in files)\n"
-            "translator = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist)\n"
+            f'folder = Path("FOLDER")\nmodel = (folder / "{names.model}").read_bytes()\n'
+            f'vocabulary = (folder / "{names.vocabulary}").read_bytes()\n'
+            "translator = fxtranslate.Translator(model, vocabulary, vocabulary)\n"
             'print(translator.translate("SENTENCE"))\n```',
             "fxtranslate takes one sentence. It writes a character that has no piece as its bytes, such as "
             '"<0xC3><0x9F>", and nmt puts these together.',
