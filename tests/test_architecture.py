@@ -27,7 +27,7 @@ PARTS: dict[str, str] = {
     "decoding": "errors message extras storage config interface runtime tokenizers models runs data",
     "text": "errors message config interface tokenizers runs data decoding",
     "documents": "errors storage tokenizers decoding text",
-    "evaluation": "errors message extras storage config interface tokenizers models runs data decoding text",
+    "evaluation": "errors message storage config interface tokenizers models runs data decoding text",
     "training": "errors message storage config runtime cluster tokenizers models runs data",
     "recipes": "errors message extras config gpu runtime cluster runs data evaluation training",
     "plotting": "errors message storage config tokenizers models runs evaluation training",
