@@ -41,7 +41,7 @@ class FakeTranslator:
         return True
 
     most_tokens = Translator.most_tokens
-    engine = SimpleNamespace(positions=None)
+    engine = SimpleNamespace(positions=None, only_greedy=False)
     tags = ()
 
     def count_tokens(self, text: str) -> int:

@@ -19,7 +19,7 @@ TRAINED = ["The dog sleeps.", "A man runs.", "Bob sees the dog and a man.", "the
 SUBWORDS = fit_tokenizer(TRAINED, DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=310))
 GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": "Mann", "runs": "rennt"}
 
-NO_ENGINE: Any = SimpleNamespace(positions=None)
+NO_ENGINE: Any = SimpleNamespace(positions=None, only_greedy=False)
 
 
 class WordByWord(Translator):
