@@ -95,10 +95,11 @@ class BergamotExporter(Exporter):
         if not math.isclose(section.position_base, base, rel_tol=1e-5):
             wrong["model.position_base"] = round(base, 2)
         if wrong:
-            received = {key: getattr(section, key.removeprefix("model.")) for key in wrong}
+            values = {key: getattr(section, key.removeprefix("model.")) for key in wrong}
+            received = ", ".join(f"{key}: {str(value).lower()}" for key, value in values.items())
             raise NmtError(
-                f"Run {model.run.name!r} has ", Settings(received),
-                ". Bergamot's models have other values. Train a run with ", Settings(wrong),
+                f"Run {model.run.name!r} has {received}. Bergamot's models have other values. Train a run with ",
+                Settings(wrong),
                 ", or with ", Argument("config", "student.yaml"), ", which has them.",
             )  # fmt: skip
         for key in ("d_model", "d_ff"):

@@ -70,6 +70,8 @@ $ nmt export --to ctranslate2 --quantization int4  => There is no number format 
 $ nmt export --to saved-model --quantization int8  => no number format 'int8' in an export to saved-model
 $ nmt export --to argos --vocabulary-map  => --vocabulary-map is for ctranslate2
 $ nmt export --to argos  => The model has words as tokens
+$ nmt export --to argos --demo  => --demo is for bergamot
+$ nmt export --to bergamot  => Run 'base' has model.decoder: attention
 $ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: false/' checkpoints/base/config.yaml
 $ nmt export --to ctranslate2  => Run 'base' has model.encoder_residual: false and model.encoder_norm: false
 $ nmt export --to ctranslate2
