@@ -118,7 +118,7 @@ def evaluate(
         glossary=glossary,
     )  # fmt: skip
     if calibrate:
-        _check_alone(systems, hypotheses)
+        _check_alone([system for system in systems if system.glossary is None], hypotheses)
     check_distinct([*(system.name for system in systems), *hypotheses])
     if not systems:
         _refuse_without_run({"stress": stress, "glossary": glossary}, hypotheses)
