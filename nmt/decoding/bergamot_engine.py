@@ -46,10 +46,10 @@ def load_translator(folder: Path) -> Callable[[str], str]:
         return files[0].read_bytes()
 
     model, vocabulary, shortlist = read("model.*.bin"), read("vocab.*.spm"), read("lex.*.bin")
-    size = sentencepiece.SentencePieceProcessor(model_proto=vocabulary).get_piece_size()
     try:
+        size = sentencepiece.SentencePieceProcessor(model_proto=vocabulary).get_piece_size()
         translator = fxtranslate.Translator(model, vocabulary, vocabulary, shortlist if size > WHOLE else None)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise DataError(f"fxtranslate cannot load {folder}: {error}. Export the run again.") from None
     return lambda text: with_characters(translator.translate(text))
 
@@ -85,7 +85,7 @@ def _serve(folder: Path, loaded: Future[list[str]], requests: "SimpleQueue[_Requ
     """Load the files in a folder, then answer requests until one is None."""
     try:
         translate = load_translator(folder)
-    except DataError as error:
+    except BaseException as error:  # also a panic in Rust, so that nobody waits for ever
         loaded.set_exception(error)
         return
     loaded.set_result([])
@@ -93,7 +93,7 @@ def _serve(folder: Path, loaded: Future[list[str]], requests: "SimpleQueue[_Requ
         texts, answer = request
         try:
             answer.set_result([translate(text) for text in texts])
-        except BaseException as error:  # also a panic in Rust, so that nobody waits for ever
+        except BaseException as error:
             answer.set_exception(error)
 
 

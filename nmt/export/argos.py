@@ -15,8 +15,8 @@ from nmt.export import process
 from nmt.export.base import Tags, TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import transformer_section
-from nmt.export.vocabulary import check_normalization, with_normalization
-from nmt.message import Argument, Settings
+from nmt.export.vocabulary import check_joint_vocabulary
+from nmt.message import Argument
 from nmt.runs.directory import Run
 from nmt.storage.atomic import scratch_folder
 from nmt.storage.json_file import write_json
@@ -46,16 +46,7 @@ class ArgosExporter(CTranslate2Exporter):
                 Argument("languages", names[0]),
                 ".",
             )
-        source, target = (check_normalization(side, self.consumer) for side in (model.source, model.target))
-        if with_normalization(source) != with_normalization(target):
-            raise NmtError(
-                f"Run {model.run.name!r} has a vocabulary for each side. {self.consumer} has one sentencepiece model "
-                "for both. Prepare the corpus with ",
-                Settings({"data.joint_vocabulary": True}),
-                " and train again, or export with ",
-                Argument("to", "ctranslate2"),
-                ".",
-            )
+        check_joint_vocabulary(model, self.consumer)
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the package."""

@@ -34,7 +34,7 @@ from nmt.export.huggingface import EPSILON as EPSILON_OF_TRANSFORMERS
 from nmt.export.huggingface import weight_map
 from nmt.export.marian import BIAS, EPSILON, marian_names, position_base
 from nmt.export.transformer_weights import NEVER, complete_weights, not_a_transformer
-from nmt.export.vocabulary import check_normalization
+from nmt.export.vocabulary import check_joint_vocabulary
 from nmt.message import Argument, Command, Settings
 from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import sha256
@@ -103,12 +103,19 @@ class BergamotExporter(Exporter):
                 ", or with ", Argument("config", "student.yaml"), ", which has them.",
             )  # fmt: skip
         for key in ("d_model", "d_ff"):
-            if getattr(section, key) % WIDTHS:
+            width = getattr(section, key)
+            if width % WIDTHS:
                 raise NmtError(
-                    f"Run {model.run.name!r} has ",
-                    Settings({f"model.{key}": getattr(section, key)}),
-                    f". Products of int8 need a multiple of {WIDTHS}. Train a run with another width.",
+                    f"Run {model.run.name!r} has model.{key}: {width}. Products of int8 need a multiple of {WIDTHS}. "
+                    "Train a run with another width."
                 )
+        if model.manifest.is_imported:
+            raise NmtError(
+                f"Run {model.run.name!r} was imported, so it has no sentences on which the inputs of its matrices can "
+                "be measured. Train another run from its weights with ",
+                Settings({"training.start_from": model.run.name}),
+                ", and export that.",
+            )
         if len(model.directions) > 1:
             names = [direction.name for direction in model.directions]
             raise NmtError(
@@ -129,18 +136,7 @@ class BergamotExporter(Exporter):
                 Argument("demo"),
                 " out.",
             )
-        source, target = (check_normalization(side, self.consumer) for side in (model.source, model.target))
-        if source.model != target.model:
-            raise NmtError(
-                f"Run {model.run.name!r} has a vocabulary for each side. This export has one for both. Prepare the "
-                "corpus with ",
-                Settings({"data.joint_vocabulary": True}),
-                " and train again.",
-            )
-
-    def positions(self, model: TrainedModel) -> int | None:
-        """Return None: positions are sinusoids, and have no limit."""
-        return None
+        check_joint_vocabulary(model, self.consumer)
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the files of Bergamot, and the packed files in ``firefox/``."""
@@ -151,7 +147,7 @@ class BergamotExporter(Exporter):
         order = vocabulary_order(tokenizer.size, train.target.tokens)
         arrays = marian_arrays(section, model, order)
         factors = _input_factors(arrays, section, order, dataset.split("validation"))
-        names = _Names.of(model)
+        names = _Names(model)
         files = {
             names.model: model_file(arrays, factors, yaml.safe_dump(marian_options(section, arrays))),
             names.vocabulary: vocabulary_file(tokenizer, order),
@@ -180,7 +176,7 @@ class BergamotExporter(Exporter):
 
     def usage(self, model: TrainedModel) -> str:
         """Return instructions for nmt, fxtranslate, browsers and translateLocally."""
-        names = _Names.of(model)
+        names = _Names(model)
         command = Command("translate", Argument("export", "FOLDER"))
         parts = [
             f'With nmt:\n\n```console\n{command} "SENTENCE"\n```',
@@ -225,18 +221,14 @@ def _write_demo(folder: Path, files: dict[str, str], source: str, target: str) -
 
 
 class _Names:
-    """Names of the files of a language pair, as Firefox has them."""
+    """Names of the files of a language pair, such as "ende", as Firefox has them."""
 
-    def __init__(self, pair: str) -> None:
-        """Take the codes of both languages as one word, such as "ende"."""
+    def __init__(self, model: TrainedModel) -> None:
+        """Take the exported model."""
+        pair = "".join(model.directions[0].languages)
         self.model = f"model.{pair}.intgemm.alphas.bin"
         self.vocabulary = f"vocab.{pair}.spm"
         self.shortlist = f"lex.{FIRST}.{BEST}.{pair}.s2t.bin"
-
-    @classmethod
-    def of(cls, model: TrainedModel) -> "_Names":
-        """Return the names for a model."""
-        return cls("".join(model.directions[0].languages))
 
 
 def marian_arrays(section: TransformerConfig, model: TrainedModel, order: list[int]) -> Arrays:

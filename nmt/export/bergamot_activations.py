@@ -27,7 +27,7 @@ class ActivationRecorder:
         """Take the arrays by Marian's names, and H."""
         self._arrays, self._heads = arrays, heads
         self._layers = {
-            stack: sum(f"{stack}_l{number}_ffn_W1" in arrays for number in range(1, len(arrays)))
+            stack: sum(name.startswith(f"{stack}_l") and name.endswith("_ffn_W1") for name in arrays)
             for stack in ("encoder", "decoder")
         }
         self._maxima: defaultdict[str, list[float]] = defaultdict(list)

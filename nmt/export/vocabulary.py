@@ -158,6 +158,24 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
     return tokenizer
 
 
+def check_joint_vocabulary(model: TrainedModel, consumer: str) -> None:
+    """Check that one sentencepiece model can replace the tokenizers of both sides.
+
+    Raises:
+        NmtError: as ``check_normalization``, and for a vocabulary for each side.
+    """
+    source, target = (check_normalization(side, consumer) for side in (model.source, model.target))
+    if with_normalization(source) != with_normalization(target):
+        raise NmtError(
+            f"Run {model.run.name!r} has a vocabulary for each side. {consumer} has one sentencepiece model for both. "
+            "Prepare the corpus with ",
+            Settings({"data.joint_vocabulary": True}),
+            " and train again, or export with ",
+            Argument("to", "ctranslate2"),
+            ".",
+        )
+
+
 def write_sentencepiece(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
     """Write the sentencepiece models ``source.spm`` and ``target.spm``, which take raw text."""
     for side, tokenizer in (("source", source), ("target", target)):

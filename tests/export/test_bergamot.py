@@ -114,7 +114,9 @@ def test_an_export_comes_back_through_the_import_of_marians_files(random_student
     (folder / "back").mkdir()
     np.savez(folder / "back" / "model.npz", **arrays, **{"special:model.yml": options})
     (folder / "back" / "vocab.spm").write_bytes(vocabulary_file(model.source, order))  # type: ignore[arg-type]
-    run, origin = import_model(folder / "back", "back", licence="MIT")
+    run, origin = import_model(folder / "back", "back", licence="MIT", languages=("en", "de"))
+    with pytest.raises(NmtError, match=r"was imported.*training\.start_from"):
+        BergamotExporter().check(TrainedModel.of(run, None))
     assert origin.kind == "marian" and set(origin.files) == {"model.npz", "vocab.spm"}
     back = TrainedModel.of(run, None)
     scores = []
