@@ -286,8 +286,15 @@ class Manifest(Record):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the dataset's files and corpora. It is equal only for equal tokens, tokenizers and texts."""
+        """SHA-256 of the dataset's files and corpora. It is equal only for equal tokens, tokenizers and texts.
+
+        A training text that is only kept in case it is needed does not count: it has the same tokens. So a run goes on
+        with a dataset that an older version prepared without it.
+        """
         content = self.files | {f"corpus {name}": str(corpus.pairs) for name, corpus in self.corpora.items()}
+        if self.settings.subword_sampling == "possible":
+            for side in SIDES:
+                content.pop(f"train.{side}.txt", None)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

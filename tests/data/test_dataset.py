@@ -523,3 +523,5 @@ def test_small_corpora_of_subwords_keep_their_text_by_default(
     assert dataset.text("train", "source").is_file() == dataset.manifest.keeps_training_text == is_kept
     again = prepare(Path("corpus.tsv"), words_config(tokenizer=tokenizer), "small")
     assert not again.is_new
+    without = prepare(Path("corpus.tsv"), words_config(tokenizer=tokenizer, subword_sampling=False), "without")
+    assert without.manifest.fingerprint == dataset.manifest.fingerprint
