@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from nmt.api import load, prepare, train, translate_document
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
-    from nmt.synthesis import synthesize
+    from nmt.synthesis.synthesize import synthesize
     from nmt.text.translator import Translator
 
 __all__ = [
@@ -36,7 +36,7 @@ _MODULES = {
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",
-    "synthesize": "nmt.synthesis",
+    "synthesize": "nmt.synthesis.synthesize",
     "train": "nmt.api",
     "translate_document": "nmt.api",
 }

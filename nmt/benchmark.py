@@ -163,7 +163,7 @@ def measure_model(
         update, pipeline, vocabulary, TRAINING * turn
     )
     for kind, beams in BEAMS.items():
-        changes = {"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
+        changes = {"beam_size": beams, "mbr_candidates": 0, "length_penalty": 0.0, "coverage_penalty": 0.0}
         chosen = config.model_copy(update={"decoding": config.decoding.model_copy(update=changes)})
         engine = TensorFlowEngine(model, chosen)
         workloads[f"{kind} in {model.compute_dtype}"] = search_workload(engine, test, SEARCH * turn / len(BEAMS))

@@ -14,8 +14,8 @@ from nmt.errors import NmtError, on_command_line
 
 OPTIONS = {
     "n": "--n-best", "tokenization": "--tokenize", "references": "--reference", "hypotheses": "--hypothesis",
-    "metrics": "--metric", "files": "FILE", "beam_size": "--beam",
-    "corpora": "--corpus",
+    "metrics": "--metric", "files": "FILE", "beam_size": "--beam", "mbr_candidates": "--mbr",
+    "corpora": "--corpus", "teachers": "--teacher",
     "target_language": "--to", "source_language": "--from",
 }  # fmt: skip
 """Options whose name differs from the argument, or from the key of section ``decoding``."""

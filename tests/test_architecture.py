@@ -35,7 +35,8 @@ PARTS: dict[str, str] = {
     "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",
     "reporting": "errors storage runtime tokenizers runs data text evaluation training plotting",
     "api": "errors message storage config interface runs data decoding text documents training recipes",
-    "synthesis": "errors message storage config interface runs data decoding text evaluation export",
+    "teachers": "errors message extras storage config runs data decoding text evaluation export importing",
+    "synthesis": "errors message storage config interface data teachers",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
     "serving": "errors message config tokenizers runs data decoding text documents",
     "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding text "

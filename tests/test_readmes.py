@@ -2,7 +2,7 @@
 
 The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models;
 after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs.
-``configs/SMALL-CORPORA.md`` has a project of its own. They run in the process of the tests, which loads TensorFlow
+Each of ``GUIDES`` has a project of its own. They run in the process of the tests, which loads TensorFlow
 once, or in a shell. A release check (``.ci/run``) runs the commands that install nmt. Abbreviated are models, epochs,
 the time of measurements, and the choice of tests.
 """
@@ -26,8 +26,8 @@ from marian_models import safetensors_folder
 
 from nmt.export.marian import position_base
 
-README, MEASUREMENTS, SMALL_CORPORA = "README.md", "MEASUREMENTS.md", "SMALL-CORPORA.md"
-GUIDES = [f"configs/{SMALL_CORPORA}"]
+README, MEASUREMENTS = "README.md", "MEASUREMENTS.md"
+GUIDES = ["configs/SMALL-CORPORA.md", "configs/TEACHERS.md"]
 """Pages whose commands run in a project of their own."""
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
@@ -52,6 +52,7 @@ ABBREVIATED = {
     "--dataset reversed --run reversed": f"--dataset reversed --run reversed {TINY}",
     "--dataset trusted --run trusted": f"--dataset trusted --run trusted {TINY}",
     "--corpus bt --tag bt --name with-bt": "--corpus bt=mono.bt.tsv.gz --tag bt --name with-bt",  # as the next
+    "--corpus opus-pairs": "--corpus opus-pairs=mono.bt.tsv.gz",  # of a model with random weights
     "--corpus bt --corpus fwd": "--corpus bt=mono.bt.tsv.gz --corpus fwd=mono.bt.tsv.gz",
     "--filters score": "--set 'data.filters={score: -9}'",  # of a model that has hardly learnt
     "--from letters": "--from letters --set training.epochs=2",

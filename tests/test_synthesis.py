@@ -12,14 +12,16 @@ import pytest
 from conftest import nmt, small_pairs
 
 import nmt as package
-from nmt import synthesis
 from nmt.config.schema import DecodingConfig
-from nmt.data.sources.text_file import TextFile
+from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import read_arrays
+from nmt.synthesis import job
+from nmt.synthesis.pairs import Task, pairs_of
+from nmt.teachers.model_teachers import TranslatorTeacher
 from nmt.tokenizers.base import EOS
 
 LINES = [source for source, _ in small_pairs(40)]
@@ -41,7 +43,7 @@ def exported_project(trained_project: Path, tmp_path_factory: pytest.TempPathFac
 def here(exported_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Path(shutil.copytree(exported_project, tmp_path / "project"))
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(synthesis, "BLOCK", 7)
+    monkeypatch.setattr(job, "BLOCK", 7)
     return folder
 
 
@@ -60,7 +62,7 @@ def test_a_killed_command_ends_in_the_same_file(
 ) -> None:
     whole = package.synthesize("mono.en", "whole", export=export, **how)
     assert 0 < len(rows(whole.path)) == len(LINES) - whole.dropped.counts.total()
-    real = synthesis.write_bytes
+    real = job.write_bytes
     for allowed in (0, 1, 4):
         left = [allowed]
 
@@ -71,11 +73,11 @@ def test_a_killed_command_ends_in_the_same_file(
                     raise Killed
             real(path, content)
 
-        monkeypatch.setattr(synthesis, "write_bytes", write)
+        monkeypatch.setattr(job, "write_bytes", write)
         with pytest.raises(Killed):
             package.synthesize("mono.en", "killed", export=export, **how)
         assert not Path("data/killed.jsonl.gz").exists()
-    monkeypatch.setattr(synthesis, "write_bytes", real)
+    monkeypatch.setattr(job, "write_bytes", real)
     notes: list[str] = []
     again = package.synthesize("mono.en", "killed", export=export, **how, note=notes.append)
     assert notes and "of 40 lines were translated before" in notes[0]
@@ -88,7 +90,7 @@ def test_a_killed_command_ends_in_the_same_file(
 def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state of an older job lacks a key, which had its default then. The test leaves out all keys with defaults."""
     whole = package.synthesize("mono.en", "whole", export="none")
-    real = synthesis.write_bytes
+    real = job.write_bytes
 
     def write(path: Path, content: bytes) -> None:
         if path.name == "part-000000000014":
@@ -96,7 +98,7 @@ def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monke
         real(path, content)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(synthesis, "write_bytes", write)
+        patch.setattr(job, "write_bytes", write)
         package.synthesize("mono.en", "killed", export="none")
     state = Path("data/.killed.synthesis/state.json")
     before, defaults = json.loads(state.read_text()), DecodingConfig().model_dump()
@@ -153,7 +155,7 @@ def test_a_score_is_the_mean_log_probability_of_the_tokens(here: Path, how: Any,
 
 def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(synthesis, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
+        patch.setattr(job, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
         package.synthesize("mono.en", "bt")
     Path("other.en").write_text("im one\n")
     for arguments, difference in (
@@ -167,6 +169,12 @@ def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.Mo
     assert made.lines == 1
     with pytest.raises(package.ConflictError, match="exists already"):
         package.synthesize("other.en", "bt")
+
+
+def task_of(translator: Any, file: TextFile, *, forward: bool, median: float | None) -> Task:
+    translator.engine = SimpleNamespace(only_greedy=False)
+    teacher = TranslatorTeacher("base", translator, {}, sampled=False, candidates=1)
+    return Task([teacher], None, file, forward, None, lambda *_: None, {}, ("source", "target"), median)
 
 
 def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,16 +191,16 @@ def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
     translator: Any = SimpleNamespace(find=find, source=source, config=SimpleNamespace(decoding=search))
     (tmp_path / "mono").write_bytes(b"good\ncut\ncopy\nshort\nmute\n\nlong\n\xff\n")
     file = TextFile(tmp_path / "mono")
-    block = list(synthesis.numbered_lines(file))
-    task = synthesis._Task(translator, file, False, False, None, {}, 1.0)
-    kept, *dropped = synthesis._rows(task, block, 0)
+    block = list(numbered_lines(file))
+    task = task_of(translator, file, forward=False, median=1.0)
+    kept, *dropped = pairs_of(task, block, 0, [tmp_path])
     assert kept == {"source": "gut", "target": "good", "score": -0.5}
     assert [row["dropped"] for row in dropped] == [
         "cut off by the limit on its length", "translation equals the line", "length ratio", "empty translation",
         "empty line", "longer than the model reads", "not UTF-8",
     ]  # fmt: skip
     assert dropped[2]["place"].startswith("mono, line 4: 'short'")
-    [low, *_] = synthesis._rows(task._replace(min_score=-0.4), block, 0)
+    [low, *_] = pairs_of(task._replace(min_score=-0.4), block, 0, [tmp_path])
     assert low["dropped"] == "low score"
 
 
@@ -218,7 +226,7 @@ def test_lengths_are_relative_to_the_corpus_of_the_model(tmp_path: Path, languag
     block = list(enumerate(lines, start=1))
     median = len(said[0]) / len(lines[0])
     for known in (median, None):  # without a corpus, the block shows the ratio
-        rows = [*synthesis._rows(synthesis._Task(translator, file, False, True, None, {}, known), block, 0)]
+        rows = [*pairs_of(task_of(translator, file, forward=True, median=known), block, 0, [tmp_path])]
         assert [row.get("dropped") for row in rows] == [None] * 28 + ["length ratio"]
         assert rows[-1]["place"].startswith("mono, line 29: ")
 
@@ -227,7 +235,7 @@ def test_a_job_of_an_older_version_with_another_rule_of_length_is_refused(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(synthesis, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
+        patch.setattr(job, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
         package.synthesize("mono.en", "bt")
     state = Path("data/.bt.synthesis/state.json")
     state.write_text(json.dumps(json.loads(state.read_text()) | {"format": 1}))

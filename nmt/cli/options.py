@@ -35,6 +35,7 @@ def _decoding(key: str) -> Any:
 
 
 BeamOption = Annotated[int | None, _decoding("beam_size")]
+MbrOption = Annotated[int | None, _decoding("mbr_candidates")]
 TemperatureOption = Annotated[float | None, _decoding("temperature")]
 OrdinaryTextOption = Annotated[str | None, _decoding("ordinary_text")]
 BatchSizeOption = Annotated[int | None, _decoding("batch_size")]
@@ -109,7 +110,7 @@ def check_decoding(
             raise NmtError(
                 f"--sample draws words instead of searching; received {conflicts[0]} too. Leave one of them out."
             )
-    if of_sampling and not sample:
+    if of_sampling and not sample and not decoding.get("mbr_sampled"):
         setting = _setting(of_sampling[0])
         if sample is None:
             raise NmtError(f"{setting} is for sampling, and this command searches. Leave it out.")

@@ -37,7 +37,8 @@ def _check_dataset(name: str) -> str:
 
 FILTERS = {
     "letters": 0.3, "numbers": 0.3, "punctuation": 3.0, "repetition": 3.0, "copies": 0.8, "entities": 1.0,
-    "tokenized": 1.0, "language": 0.1, "shifted": 8.0, "score": -4.0, "near_duplicates": 1.0,
+    "tokenized": 1.0, "chatter": 1.0, "placeholders": 1.0, "untranslated": 0.3, "language": 0.1, "shifted": 8.0,
+    "score": -4.0, "near_duplicates": 1.0,
 }  # fmt: skip
 """Default thresholds of the filters, in the order in which they apply. A share is below 1, a logarithm below 0."""
 

@@ -55,6 +55,16 @@ class DecodingKeys:
     )] = 0  # fmt: skip
     """Log-probabilities are normalized over all tokens, as in fairseq and transformers. CTranslate2 with a coverage
     penalty normalizes them over the tokens that repeat nothing."""
+    mbr_candidates: Annotated[int, Ge(0), Le(100), Key(
+        "Of N translations choose the one most like the others (chrF). 0: off.",
+    )] = 0  # fmt: skip
+    """Minimum Bayes risk decoding (Eikema and Aziz 2020). The N translations are the best of a beam of at least N
+    hypotheses, or samples. The choice among five takes a millisecond per sentence, among 32 seven."""
+    mbr_sampled: Annotated[bool, Key(
+        "Whether these N translations are samples, not the best of a beam.",
+    )] = False  # fmt: skip
+    """Samples suit weak models, whose most probable translations are too short (configs/MEASUREMENTS.md). ``epsilon``
+    0.02 is usual for them (Freitag et al. 2023). N samples take the time of N searches."""
     max_length_ratio: Annotated[Literal["auto"] | Annotated[float, Gt(0), Le(1_000)], Key(
         "Maximum tokens of a translation per source token.",
         names={"saved-model": "greedy, beam"},

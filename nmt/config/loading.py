@@ -60,7 +60,7 @@ def load_config(path: Path, overrides: Sequence[str] | None = None) -> Config:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
-    values, places = _read_yaml(content, str(path))
+    values, places = read_yaml(content, str(path))
     check_format(values.pop(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
     return config_of(values, str(path), overrides or (), places)
 
@@ -166,7 +166,7 @@ def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exp
 # --- YAML
 
 
-def _read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
+def read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
     """Return the values of a file by section, and where they were set. A section that is null becomes empty."""
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}")

@@ -9,7 +9,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, ModelConfig
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingKeys
-from nmt.config.record import Section
+from nmt.config.record import Contradiction, Section
 from nmt.config.recurrent import RecurrentConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.transformer import TransformerConfig
@@ -23,6 +23,13 @@ __all__ = ["DEFAULT_ARCHITECTURE", "MODEL_CONFIGS", "ModelConfig", "RecurrentCon
 
 class DecodingConfig(DecodingKeys, Section):
     """Section ``decoding``: how translations are searched for."""
+
+    def contradictions(self) -> list[Contradiction]:
+        """See ``Section``."""
+        return [
+            (self.mbr_sampled and not self.mbr_candidates, "mbr_sampled mbr_candidates",
+             "Samples need their number. Give mbr_candidates, such as 32"),
+        ]  # fmt: skip
 
 
 class Config(Section):

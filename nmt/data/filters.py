@@ -16,6 +16,7 @@ from nmt.data.sources.formats import Pair
 from nmt.errors import ConfigError
 from nmt.extras import require
 from nmt.message import Argument
+from nmt.tokenizers.placeholders import placeholders_of
 from nmt.tokenizers.scripts import KANA, MARKS
 
 Measure = Callable[[str, str], float]
@@ -29,6 +30,7 @@ QUESTION_WEIGHT = 3.0  # marks that count if only one side is a question
 STRETCHED = 6  # times in a row from which a single character without spaces around it is no ordinary word
 LEAST_BYTES = 20  # UTF-8 bytes of the shortest side whose language is detected
 MOST_CHARACTERS = 300  # characters of a side that the language detector reads
+AT_ENDS = 300  # first and last characters of a side that are searched for remarks of a language model
 
 
 def _letters(text: str) -> str:
@@ -182,9 +184,74 @@ def tokenized(source: str, target: str) -> float:
     return count + min(len(_APART_IN_FRENCH_TOO.findall(side)) for side in (source, target))
 
 
+# --- what language models do wrong
+
+_TRANSLATION = (
+    "translat|traduc|traduz|traduction|tradução|tradu[çz]|übersetz|vertaling|vertaald|översätt|oversett|oversæt|tłumacz"
+    "|překlad|preklad|fordít|çevir|перев[оё]д|переклад|превод|μετάφραση|dịch|terjemah|翻译|翻譯|翻訳|번역|ترجم|अनुवाद|অনুবাদ"
+)
+_REMARKS = [re.compile(pattern, re.IGNORECASE) for pattern in (
+    rf"^.{{0,60}}(?:{_TRANSLATION}).{{0,40}}[:：]",  # "Here is the translation:", "Übersetzung:"
+    rf"[(\[（*_]{{1,3}}(?:note|literally|lit\.|alternatively|{_TRANSLATION})\b",  # "(Note: a dog is meant)"
+    r"[.!?]\s{1,3}note:\s",
+    r"^(?:sure|certainly|of course|okay)[,!]?.{0,40}\b(?:here|translat)",
+    r"\bas an ai\b|\bas a language model\b|\bi(?:'m| am) sorry, but i\b|\bi (?:can't|cannot|can not|am unable to) "
+    r"(?:translate|assist with|help with|fulfill)\b",
+    rf"\b(?:{_TRANSLATION})\w{{0,8}} (?:the|this|these|from|into)\b",  # an instruction, translated or repeated
+    r"```|\*\*[^*]{1,80}\*\*",
+)]  # fmt: skip
+_SAME_SCRIPT = {"HIRAGANA": "CJK", "KATAKANA": "CJK"}
+
+
+def chatter(source: str, target: str) -> float:
+    """Return the number of kinds of remarks of a language model that only one side has, such as "(Note: ...)".
+
+    They are refusals, introductions, notes, instructions and Markdown.
+    """
+    ends = [side if len(side) <= 2 * AT_ENDS else f"{side[:AT_ENDS]}\n{side[-AT_ENDS:]}" for side in (source, target)]
+    return sum(bool(remark.search(ends[0])) != bool(remark.search(ends[1])) for remark in _REMARKS)
+
+
+def placeholders(source: str, target: str) -> float:
+    """Return the number of placeholders of programs, such as {name} and %s, that only one side has."""
+    if not any(mark in side for side in (source, target) for mark in "%{}<$:["):
+        return 0.0
+    counts = [Counter(placeholders_of(side)) for side in (source, target)]
+    return (counts[0] - counts[1]).total() + (counts[1] - counts[0]).total()
+
+
+def untranslated(source: str, target: str) -> float:
+    """Return the share of words of a side that are copied from the other one, in a script that is not its own.
+
+    Within one script, a name is the same word in both languages, and the filter ``copies`` compares all words.
+    """
+    if source.isascii() and target.isascii():
+        return 0.0
+    sides = [words(source), words(target)]
+    common = {word for word in {*sides[0]}.intersection(sides[1]) if word[0].isalpha()}
+    if not common:
+        return 0.0
+    source_script, target_script = (Counter(_script(word[0]) for word in side).most_common(1)[0][0] for side in sides)
+    if source_script == target_script:
+        return 0.0
+    return max(
+        sum(word in common and _script(word[0]) == other for word in side) / len(side)
+        for side, other in zip(sides, (target_script, source_script), strict=True)
+    )
+
+
+def _script(letter: str) -> str:
+    """Return the script of a letter, by the first word of its Unicode name; Chinese and Japanese share one."""
+    name = unicodedata.name(letter, "?").split()[0]
+    return _SAME_SCRIPT.get(name, name)
+
+
+# --- choice of filters
+
 PAIR_FILTERS: dict[str, Measure] = {
     "letters": letters, "numbers": numbers, "punctuation": punctuation, "repetition": repetition, "copies": copies,
-    "entities": entities, "tokenized": tokenized,
+    "entities": entities, "tokenized": tokenized, "chatter": chatter, "placeholders": placeholders,
+    "untranslated": untranslated,
 }  # fmt: skip
 """Measures of a single pair by the names in ``data.filters``; filters that need languages or a corpus are not here."""
 

@@ -141,9 +141,10 @@ class BergamotEngine:
 
     def _check(self, options: SearchOptions, prefixes: Sequence[list[int]] = ()) -> None:
         """Refuse what fxtranslate cannot do."""
-        beams = self.config.decoding.beam_size
-        if beams > 1:
-            self._refuse(Settings({"decoding.beam_size": beams}))
+        decoding = self.config.decoding
+        for key in ("beam_size", "mbr_candidates"):
+            if (value := getattr(decoding, key)) > 1:
+                self._refuse(Settings({f"decoding.{key}": value}))
         if options.sampled:
             self._refuse("Sampling")
         if options.n_best > 1 or any(prefixes):

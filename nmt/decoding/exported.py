@@ -23,6 +23,8 @@ from nmt.storage.json_file import check_format, read_json
 CTRANSLATE2, BERGAMOT = "ctranslate2", "bergamot"
 PROGRAMS = {CTRANSLATE2: "CTranslate2", BERGAMOT: "fxtranslate"}
 """Programs with which nmt translates, by export format."""
+GREEDY_ONLY = {"beam_size": 1, "mbr_candidates": 0}
+"""Settings of greedy search, the only one of an export to Bergamot."""
 _PACKAGES = {CTRANSLATE2: ("fast", "ctranslate2"), BERGAMOT: ("bergamot", "fxtranslate")}
 """Extra and module of each program."""
 EXPORTS = "exports"
@@ -78,7 +80,7 @@ class ExportedModel:
     def decoding(self) -> DecodingConfig:
         """Return the decoding settings of the run as the export follows them: greedy in an export to Bergamot."""
         decoding = self.run.config().decoding
-        return decoding.model_copy(update={"beam_size": 1}) if self.description.to == BERGAMOT else decoding
+        return decoding.model_copy(update=GREEDY_ONLY) if self.description.to == BERGAMOT else decoding
 
     @property
     def run(self) -> Run:

@@ -58,7 +58,7 @@ def pair_scorer(config: DataConfig) -> Score:
         while chunk := list(itertools.islice(lines, CHUNK)):
             sides = [[pair[side] if pair else "" for pair in chunk] for side in (0, 1)]
             scores = [
-                _log_probabilities(translator, *texts)
+                mean_log_probabilities(translator, *texts)
                 for translator, texts in zip(translators, (sides, sides[::-1]), strict=False)
             ]
             for values in zip(*scores, strict=True):
@@ -67,7 +67,7 @@ def pair_scorer(config: DataConfig) -> Score:
     return score
 
 
-def _log_probabilities(translator: SentenceTranslator, sources: list[str], targets: list[str]) -> list[float]:
+def mean_log_probabilities(translator: SentenceTranslator, sources: list[str], targets: list[str]) -> list[float]:
     """Return the mean log-probability of the tokens of each target; 0 for a pair that is not scored."""
     limits = translator.config.model.limits
     longest = min(limit - 2 for limit in (limits.source, limits.target, LONGEST + 2) if limit is not None)

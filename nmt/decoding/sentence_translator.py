@@ -4,6 +4,7 @@
 CTranslate2 or fxtranslate for an export.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
@@ -15,6 +16,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
 from nmt.decoding.exported import BERGAMOT, ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
+from nmt.decoding.minimum_risk import by_expected_chrf
 from nmt.decoding.translation import (
     BEST,
     AttentionMaps,
@@ -36,6 +38,8 @@ from nmt.storage.arrays import read_checksum
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
+MOST_LINES = 2**24
+"""Distance between the numbers of the first lines of two samples, which select their random numbers."""
 MOST_TOKENS = 2**30
 """More than any translation has."""
 
@@ -62,7 +66,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         """Whether training targets often repeat phrases, so that translations may."""
         self.epoch, self.weights = epoch, weights
         """Weights: an epoch number, "average", or for example "step-1500"; and their SHA-256, None if unknown."""
-        self.direction = _direction(manifest, config.decoding)
+        self.direction = chosen_direction(manifest, config.decoding)
         """Languages that it translates between."""
         self.tags = tags_before(source, config.decoding, self.direction, manifest)
         """Ids of the tags before each source."""
@@ -94,7 +98,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         if not isinstance(decoding, DecodingConfig):
             own = config.decoding if isinstance(trained, Run) else trained.decoding()
             decoding = change_decoding(own, decoding or {}, exported=run is not trained)
-        config = config.model_copy(update={"decoding": decoding})
+        config = config.model_copy(update={"decoding": _with_beam(decoding)})
         if isinstance(trained, Run):
             weights = WeightsFile(run, choose_epoch(run, epoch, config))
         else:
@@ -150,6 +154,7 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
 
     def reconfigured(self, decoding: DecodingConfig) -> Self:
         """Return a translator of the same weights with other decoding settings, prepared for many calls."""
+        decoding = _with_beam(decoding)
         config = self.config.model_copy(update={"decoding": decoding})
         parts = self.source, self.target, config, self.epoch, self._manifest, self._run, self.weights
         return type(self)(self.engine.reconfigured(decoding), *parts)
@@ -176,6 +181,25 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
 
         Raises: the errors of ``nmt.text.translator.Translator.translate``.
         """
+        decoding = settings or self.config.decoding
+        count = decoding.mbr_candidates
+        searches = [options]
+        if options.sampled or (count and decoding.mbr_sampled):
+            firsts = [options.first + draw * MOST_LINES for draw in range(max(count, 1))]
+            searches = [options._replace(sampled=True, n_best=1, first=first) for first in firsts]
+        elif count:
+            searches = [options._replace(n_best=max(options.n_best, count))]
+        found = [self._search_once(texts, search, prefix, names, skip_too_long, settings) for search in searches]
+        if not count:
+            return found[0]
+        candidates = [list(itertools.chain(*translations)) for translations in zip(*found, strict=True)]
+        return [_least_risk(translations)[: options.n_best] for translations in candidates]
+
+    def _search_once(
+        self, texts: Sequence[str], options: SearchOptions, prefix: str, names: Sequence[str] | None,
+        skip_too_long: bool, settings: DecodingConfig | None,
+    ) -> list[list[Translation]]:  # fmt: skip
+        """Return at most ``options.n_best`` translations of each sentence as the model prefers them; see ``search``."""
         engine = self._engine_for(settings)
         encoded = self.encode(texts, names, skip_too_long)
         if words := self.target.unknown(prefix):
@@ -323,6 +347,25 @@ def _exported_engine(exported: ExportedModel, config: Config, source: Tokenizer,
     return CTranslate2Engine(exported.folder, config, exported.description.positions)
 
 
+def _with_beam(decoding: DecodingConfig) -> DecodingConfig:
+    """Return search settings with a beam that has all candidates of minimum Bayes risk decoding."""
+    if decoding.mbr_sampled or decoding.mbr_candidates <= decoding.beam_size:
+        return decoding
+    return decoding.model_copy(update={"beam_size": decoding.mbr_candidates})
+
+
+def _least_risk(translations: list[Translation]) -> list[Translation]:
+    """Return the different translations of a sentence, the one that is most like all of them first.
+
+    A translation that the model has not ended comes after those that end.
+    """
+    ranked = [translations[index] for index in by_expected_chrf([translation.text for translation in translations])]
+    different: dict[str, Translation] = {}
+    for translation in ranked:
+        different.setdefault(translation.text, translation)
+    return sorted(different.values(), key=lambda translation: not translation.finished)
+
+
 def tags_before(
     source: Tokenizer, decoding: DecodingConfig, direction: Direction, manifest: Manifest | None
 ) -> list[int]:
@@ -333,7 +376,7 @@ def tags_before(
     return [tag_id(source, tag) for tag in tags if tag is not None]
 
 
-def _direction(manifest: Manifest | None, decoding: DecodingConfig) -> Direction:
+def chosen_direction(manifest: Manifest | None, decoding: DecodingConfig) -> Direction:
     """Return the direction that the settings choose.
 
     Raises:

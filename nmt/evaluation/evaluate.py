@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from nmt.data.manifest import Direction
+from nmt.decoding.sentence_translator import chosen_direction
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.evaluation.calibration import fit
@@ -213,7 +214,7 @@ def _languages(systems: Sequence[RunSystem], test_set: EvaluationSet) -> tuple[s
     manifest, decoding = systems[0].manifest, systems[0].decoding
     if test_set.parts:
         return manifest.languages["source"], manifest.languages["target"]
-    return manifest.direction(decoding.source_language, decoding.target_language).languages
+    return chosen_direction(manifest, decoding).languages
 
 
 def _refuse_without_run(arguments: Mapping[str, Any], hypotheses: Sequence[str]) -> None:

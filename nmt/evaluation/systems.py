@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Direction, Manifest, read_manifest
-from nmt.decoding.exported import BERGAMOT, ExportedModel, choose_export, find_exports
+from nmt.decoding.exported import BERGAMOT, GREEDY_ONLY, ExportedModel, choose_export, find_exports
 from nmt.errors import NmtError
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
@@ -148,6 +148,6 @@ def find_system(
         name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     own = model.decoding() if model else owner.config().decoding
     if model and model.description.to == BERGAMOT:
-        decoding = {key: value for key, value in decoding.items() if key != "beam_size"}
+        decoding = {key: value for key, value in decoding.items() if key not in GREEDY_ONLY}
     settings = change_decoding(own, decoding, exported=model is not None)
     return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(partners))

@@ -62,7 +62,8 @@ class ValidationDecoder:
             share = math.ceil(scored / len(rows))
             first = slice(indices.start, min(indices.stop, indices.start + max(sampled, share)))
             self.parts.append(_Sentences(direction, texts[0][first], texts[1][first], sampled, share))
-        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
+        settings = {"beam_size": 1, "mbr_candidates": 0, "precision": "float32", **changes}
+        decoding = config.decoding.model_copy(update=settings)
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
         self._model: Seq2SeqModel | None = None

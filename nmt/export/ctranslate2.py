@@ -128,7 +128,7 @@ def translations_by_model(folder: str, run: str, epoch: str, texts: list[str], t
     from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
     model = TrainedModel.of(Run(Path(run)), epoch)
-    decoding = model.config.decoding.model_copy(update={"beam_size": 1})
+    decoding = model.config.decoding.model_copy(update={"beam_size": 1, "mbr_candidates": 0})
     config = model.config.model_copy(update={"decoding": decoding})
     engine = CTranslate2Engine(Path(folder), config)
     translator = SentenceTranslator(engine, model.source, model.target, config, model.epoch)

@@ -122,7 +122,7 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
 
 def translate_ourselves(model: TrainedModel, parts: list[Sentences], beams: int = 1) -> list[str]:
     """Return nmt's translations with K beams (1: greedy) in float32."""
-    settings = {"beam_size": beams, "precision": "float32"}
+    settings = {"beam_size": beams, "mbr_candidates": 0, "precision": "float32"}
     translator, translations = None, []
     for part in parts:
         source, target = part.direction.languages

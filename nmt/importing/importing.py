@@ -9,6 +9,7 @@ import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
@@ -24,6 +25,7 @@ from nmt.message import Argument
 from nmt.runs.directory import RUNS, Run
 from nmt.runs.origin import Expected, Origin, read_origin
 from nmt.runs.weights import WeightsFile, save_weights
+from nmt.storage.arrays import Arrays
 from nmt.storage.atomic import atomic_folder, refuse_existing, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
@@ -31,6 +33,74 @@ from nmt.tokenizers.base import Tokenizer
 
 TOLERANCE = 1e-3
 """Largest accepted difference of a logit."""
+
+
+class ConvertedModel(NamedTuple):
+    """A model of another program, with everything that a run needs of it."""
+
+    original: Original
+    """The model as its files describe it."""
+    weights: Arrays
+    """Its weights by nmt's names."""
+    source: Tokenizer
+    """Tokenizer of the source side."""
+    target: Tokenizer
+    """Tokenizer of the target side."""
+    checksums: dict[str, str]
+    """SHA-256 of its files, by their names."""
+
+
+def convert_model(folder: Path) -> ConvertedModel:
+    """Return the transformers or Marian model in a folder.
+
+    Raises:
+        NotFoundError: if the folder or a file is missing.
+        DataError: for a model that is damaged, or of another kind.
+    """
+    is_transformers = (folder / "config.json").is_file()
+    if not is_transformers and not any(folder.glob("*.npz")):
+        raise NotFoundError(
+            f"{folder} has neither config.json, as a transformers model has, nor a *.npz file, as a Marian model has. "
+            "Give the folder of a model."
+        )
+    original = read_folder(folder) if is_transformers else read_npz(folder)
+    weights = our_weights(original)
+    source, target = (side.tokenizer() for side in (original.source, original.target))
+    checksums = {path.name: sha256(path) for path in original.files}
+    return ConvertedModel(original, weights, source, target, checksums)
+
+
+def fill_run(run: Run, model: ConvertedModel, dataset: str, languages: tuple[str | None, str | None]) -> Config:
+    """Write the files of a run for a model, and return its configuration.
+
+    Args:
+        run: directory of the run, which exists.
+        model: the model.
+        dataset: name of the dataset that the configuration and the manifest have.
+        languages: codes of source and target; None if one is unknown. Of a model with several target languages, the
+            target is the one that the run translates into by default.
+    """
+    original, source, target = model.original, model.source, model.target
+    first, second = languages
+    data = DataConfig(dataset=dataset, tokenizer="subword", normalization="none", source_language=first,
+                      target_language=second, joint_vocabulary=original.config.shares_embeddings)  # fmt: skip
+    tags = tags_by_code(source.tags)
+    decoding = original.decoding.model_copy(
+        update={
+            "ordinary_text": "none",
+            "max_length_ratio": original.decoding.length_ratio,
+            "tag": tags.get(second or ""),
+        }
+    )
+    directions = [Direction(source=first or "source", target=code, tag=tag) for code, tag in tags.items()]
+    config = Config(data=data, model=original.config, decoding=decoding)
+    source.save(run.tokenizer_path("source"))
+    target.save(run.tokenizer_path("target"))
+    save_weights(run, model.weights, 1)
+    run.write_config(config)
+    manifest = _manifest(run, data, model).model_copy(update={"directions": directions})
+    write_json(run.dataset_path, manifest.to_json())
+    return config
 
 
 def import_model(
@@ -56,47 +126,23 @@ def import_model(
     """
     run = Run(RUNS / check_name(name, "run"))
     refuse_existing(run.folder)
-    is_transformers = (folder / "config.json").is_file()
-    if not is_transformers and not any(folder.glob("*.npz")):
-        raise NotFoundError(
-            f"{folder} has neither config.json, as a transformers model has, nor a *.npz file, as a Marian model has. "
-            "Give the folder of a model."
-        )
-    original = read_folder(folder) if is_transformers else read_npz(folder)
-    weights = our_weights(original)
-    source, target = (side.tokenizer() for side in (original.source, original.target))
-    checksums = {path.name: sha256(path) for path in original.files}
+    model = convert_model(folder)
+    original, source, target = model.original, model.source, model.target
     stored = _compared_origin(expected) if expected else None
-    first, second = languages or (None, None)
-    data = DataConfig(dataset=name, tokenizer="subword", normalization="none", source_language=first,
-                      target_language=second, joint_vocabulary=original.config.shares_embeddings)  # fmt: skip
-    decoding = original.decoding.model_copy(
-        update={"ordinary_text": "none", "max_length_ratio": original.decoding.length_ratio}
-    )
-    directions = [
-        Direction(source=first or "source", target=code, tag=tag) for code, tag in tags_by_code(source.tags).items()
-    ]
-    decoding = decoding.model_copy(update={"tag": tags_by_code(source.tags).get(second or "")})
-    config = Config(data=data, model=original.config, decoding=decoding)
     with atomic_folder(run.folder) as temporary:
         writing = Run(temporary)
-        source.save(writing.tokenizer_path("source"))
-        target.save(writing.tokenizer_path("target"))
-        save_weights(writing, weights, 1)
-        writing.write_config(config)
-        manifest = _manifest(writing, data, original, checksums, source, target)
-        manifest = manifest.model_copy(update={"directions": directions})
-        write_json(writing.dataset_path, manifest.to_json())
+        config = fill_run(writing, model, name, languages or (None, None))
         engine = TensorFlowEngine.load(config, source.size, target.size, WeightsFile(writing, 1))
         results, logits, program = list[Expected](), None, None
         if stored:
             results, program = stored.expected, str(expected)
-        elif is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        elif original.kind == "transformers" and all(map(importlib.util.find_spec, ("torch", "transformers"))):
             texts = sentences_to_compare(source, sentences)
             results, logits = original_results(folder, original, engine, source, texts, temporary)
             program = "transformers" if results else None
         origin = Origin(
-            source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder), files=checksums,
+            source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder),
+            files=model.checksums,
             compared_with=program, different=compare(engine, source, results) if results else {},
             logits=logits, expected=results,
         )  # fmt: skip
@@ -124,19 +170,17 @@ def _compared_origin(path: Path) -> Origin:
     return origin
 
 
-def _manifest(
-    run: Run, data: DataConfig, original: Original, checksums: dict[str, str], source: Tokenizer, target: Tokenizer
-) -> Manifest:
+def _manifest(run: Run, data: DataConfig, model: ConvertedModel) -> Manifest:
     """Return the manifest of a dataset without pairs, which an imported run has in place of its training data."""
     none = {"source": 0, "target": 0}
     counts = SplitCounts(pairs=0, tokens=none, longest=none, unknown=none, sources_in_training=0)
-    file = original.files[0]
-    corpus = SourceFile(name=file.name, bytes=file.stat().st_size, sha256=checksums[file.name])
+    file = model.original.files[0]
+    corpus = SourceFile(name=file.name, bytes=file.stat().st_size, sha256=model.checksums[file.name])
     return Manifest(
         format=MANIFEST_FORMAT, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         settings=data, corpus=corpus, read=0, dropped={},
-        vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
-        unit=source.unit, files={path.name: sha256(path) for path in run.tokenizer_files},
+        vocabulary={"source": model.source.size, "target": model.target.size}, splits=dict.fromkeys(SPLITS, counts),
+        unit=model.source.unit, files={path.name: sha256(path) for path in run.tokenizer_files},
     )  # fmt: skip
 
 

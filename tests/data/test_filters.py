@@ -210,6 +210,14 @@ DROPPED = {
     "copies": [("We will meet at home.", "we will meet at home!"), ("今天我去学校。", "今天我去学校")],
     "entities": [("salt &amp; pepper", "Salz und Pfeffer"), ("It's me.", "Ich bin&#39;s"), ("& apos ;", "a")],
     "tokenized": [("I do n't know , Tom .", "Ich weiß es."), ("Why ?", "Warum ?"), ("a well @-@ known bus", "Bus")],
+    "chatter": [
+        ("A dog runs.", "Hier ist die Übersetzung: Ein Hund läuft."), ("A dog.", "Ein Hund. (Note: informal)"),
+        ("A dog.", "I'm sorry, but I can't help with that."), ("一只狗。", "**A dog.**"), ("A dog.", "翻译：一只狗。"),
+        ("A dog.", "Übersetze den folgenden Text: Ein Hund."), ("A dog.", "कुत्ते का अनुवाद: कुत्ता"),
+        ("A dog.", "Çeviri: Bir köpek."), ("A dog.", "الترجمة: كلب"), ("A dog.", "Sure! Here it is: Ein Hund."),
+    ],
+    "placeholders": [("Hello {name}!", "Hallo!"), ("%d dogs", "كلاب"), ("No.", "Nein {0}."), ("{a} {b}", "{a} {a}")],
+    "untranslated": [("Rex runs in the park.", "Rex 在 park 里跑。"), ("Он ест борщ.", "He eats борщ.")],
     "language": [("I like the house.", "This is the house of my uncle."), ("Ein Haus steht am Meer.", "Ein Haus.")],
 }  # fmt: skip
 KEPT = [
@@ -221,6 +229,9 @@ KEPT = [
     ("I live in Tokyo, and you?", "我住在东京，你呢？"), ("He bought 3 books in 2020.", "他2020年买了三本书。"),
     ("How are you?", "お元気ですか。"), ("Is this a pen?", "これはペンですか？"), ("What is your name?", "คุณชื่ออะไร"),
     ("Where is the book?", "أين الكتاب؟"), ("In 2023, we won.", "في عام ٢٠٢٣، فزنا."), ("Who are you?", "Ποιος είσαι;"),
+    ("Die Übersetzung ist gut.", "The translation is good."), ("Press {key} at 100%.", "Drücken Sie {key} bei 100 %."),
+    ("Anna lives in Berlin with four old cats.", "安娜和四只老猫住在 Berlin。"), ("学校に行きます。", "我去学校。"),
+    ("Note: the shop is closed.", "Hinweis: Der Laden ist geschlossen."), ("I cannot help you.", "لا أستطيع مساعدتك."),
     ("He is a good man.", "वह एक अच्छा आदमी है।"), ("Where are you?", "¿Dónde estás?"), ("Hello, world.", "שלום, עולם."),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ A new key fails here until its declaration in ``config/decoding.py`` says which 
 
 import dataclasses
 import importlib
+import itertools
 import json
 from collections.abc import Callable
 from functools import partial
@@ -48,9 +49,10 @@ def changed(key: str) -> dict[str, Any]:
     """Return a key with a value that differs from the one in ``START``."""
     unlike = {
         "precision": "bfloat16", "top_p": 0.5, "epsilon": 0.5, "ordinary_text": "sentences", "tag": "bt",
-        "source_language": "es", "target_language": "gn",
+        "source_language": "es", "target_language": "gn", "mbr_candidates": 4, "mbr_sampled": True,
     }  # fmt: skip
-    return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
+    others = {"mbr_candidates": 4} if key == "mbr_sampled" else {}
+    return others | {key: unlike[key] if key in unlike else getattr(START, key) + 1}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,7 @@ def to_ctranslate2(
         (folder / f"{side}_vocabulary.json").write_text(json.dumps(pieces))
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
-    translator.find(TEXTS, TextOptions(SearchOptions(sampled)))
+    translator.reconfigured(decoding).find(TEXTS, TextOptions(SearchOptions(sampled)))
     assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed belongs to the whole process"
     return repr(calls)
 
@@ -192,11 +194,13 @@ def test_every_command_that_searches_can_set_a_key(command: str, key: str, monke
 
     monkeypatch.setattr(module, name, record)
     context = ["--sample"] * (command == "translate" and IS_SAMPLED[key]) + ["--port", "0"] * (command == "serve")
-    value = str(changed(key)[key])
     if key == "batch_size" and command == "serve":
         pytest.skip("the service has a batch size of its own")
-    option = [option_of(key), value] if key in OWN_OPTION else ["--set", f"decoding.{key}={value}"]
-    result = run_nmt(command, *context, *option, stdin=b"im one")
+    options = [
+        [option_of(name), str(value)] if name in OWN_OPTION else ["--set", f"decoding.{name}={value}"]
+        for name, value in changed(key).items()
+    ]
+    result = run_nmt(command, *context, *itertools.chain(*options), stdin=b"im one")
     if IS_SAMPLED[key] and command != "translate":
         assert (
             "No such option: --temperature" in result.err or "is for sampling, and this command searches" in result.err

@@ -30,6 +30,14 @@ def synthesize(
     name: Annotated[str, typer.Option(help="Name of the file of pairs, data/NAME.jsonl.gz.")],
     run: RunOption = None,
     epoch: EpochOption = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(help="Other teacher: KIND:WHERE, or a YAML file. Repeatable."),
+    ] = None,
+    candidates: Annotated[int, typer.Option(metavar="N", help="Translations of a line by each teacher.")] = 1,
+    choose: Annotated[
+        str | None, typer.Option(help="Choice among them: agreement, score, confidence, or a run.")
+    ] = None,
     forward: Annotated[
         bool, typer.Option("--forward", help="The lines become the sources of the pairs. Default: the targets.")
     ] = False,
@@ -40,9 +48,12 @@ def synthesize(
     min_score: Annotated[
         float | None, typer.Option(help="Drop pairs whose mean log-probability of tokens is lower.")
     ] = None,
+    filters: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Drop pairs by these filters; none: by no filter.")
+    ] = None,
     augment: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=SHARE", help="With --forward: vary lines first, such as typos=0.1. Repeatable."),
+        typer.Option(metavar="A=X", help="With --forward: vary lines first, such as typos=0.1. Repeatable."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file of pairs, or an unfinished job.")
@@ -57,12 +68,13 @@ def synthesize(
 ) -> None:
     """Translate monolingual text into pairs to train on, greedily by default.
 
-    For back-translation, choose a run that translates from the target language. The same command resumes a killed job.
+    For back-translation, choose a run that translates from the target language.
 
     Examples:
         nmt synthesize mono.de.gz --run reversed --name bt
+        nmt synthesize mono.en --teacher ctranslate2:nllb --from en --to de --forward --name taught
     """
-    from nmt.synthesis import synthesize as translate_text
+    from nmt.synthesis.synthesize import synthesize as translate_text
 
     decoding = decoding_of(
         set_, source_language=from_, target_language=to, beam_size=beam, temperature=temperature,
@@ -71,10 +83,12 @@ def synthesize(
     check_decoding(decoding, sample=sample)
     shares = dict(map(_share, augment or []))
     started = time.perf_counter()
+    filter_names = None if filters is None else [name for name in filters.split(",") if name != "none"]
     with contextlib.closing(Bar("lines")) as bar:
         synthesis = translate_text(
-            file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
-            min_score=min_score, augment=shares, overwrite=overwrite, progress=bar.show,
+            file, name, run=run, epoch=epoch, teachers=teacher or [], candidates=candidates, choose=choose,
+            forward=forward, sample=sample, decoding=decoding, export=export, min_score=min_score,
+            filters=filter_names, augment=shares, overwrite=overwrite, progress=bar.show,
             note=lambda text: typer.echo(f"nmt: {on_command_line([text])}", err=True),
         )  # fmt: skip
     seconds = time.perf_counter() - started

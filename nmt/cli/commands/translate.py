@@ -19,6 +19,7 @@ from nmt.cli.options import (
     DecodingOption,
     EpochOption,
     FromOption,
+    MbrOption,
     OrdinaryTextOption,
     TemperatureOption,
     ToOption,
@@ -79,6 +80,7 @@ def translate(
     to: ToOption = None,
     from_: FromOption = None,
     beam: BeamOption = None,
+    mbr: MbrOption = None,
     temperature: TemperatureOption = None,
     ordinary_text: OrdinaryTextOption = None,
     batch_size: BatchSizeOption = None,
@@ -101,7 +103,7 @@ def translate(
     from nmt.text.translator import TextOptions
 
     decoding = decoding_of(
-        set_, source_language=from_, target_language=to, beam_size=beam, temperature=temperature,
+        set_, source_language=from_, target_language=to, beam_size=beam, mbr_candidates=mbr, temperature=temperature,
         ordinary_text=ordinary_text, batch_size=batch_size,
     )  # fmt: skip
     check_decoding(

@@ -1,0 +1,1 @@
+"""Synthetic pairs: monolingual text with its translations by runs and other teachers."""
