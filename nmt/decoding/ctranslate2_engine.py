@@ -21,7 +21,7 @@ from nmt.errors import DataError
 from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import EOS, UNK
 
-_SEEDING = threading.Lock()
+SEEDING = threading.Lock()
 """Held while a call samples, since the seed belongs to the process."""
 NO_SEED = 2**32 - 1
 """Seed that makes CTranslate2 draw a random seed of its own."""
@@ -80,7 +80,7 @@ class CTranslate2Engine:
         if not options.sampled:
             return self._search(self._engine, rows, limits, options, prefixes)
         # The seed belongs to the process and only affects threads that start later, each with its own random numbers.
-        with _SEEDING:
+        with SEEDING:
             ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
             try:
                 return self._search(self._load(1), rows, limits, options, prefixes)

@@ -183,15 +183,14 @@ class SentenceTranslator(AbstractContextManager["SentenceTranslator"]):
         """
         decoding = settings or self.config.decoding
         count = decoding.mbr_candidates
-        searches = [options]
-        if options.sampled or (count and decoding.mbr_sampled):
-            firsts = [options.first + draw * MOST_LINES for draw in range(max(count, 1))]
+        if not count:
+            return self._search_once(texts, options, prefix, names, skip_too_long, settings)
+        if options.sampled or decoding.mbr_sampled:
+            firsts = [options.first + draw * MOST_LINES for draw in range(count)]
             searches = [options._replace(sampled=True, n_best=1, first=first) for first in firsts]
-        elif count:
+        else:
             searches = [options._replace(n_best=max(options.n_best, count))]
         found = [self._search_once(texts, search, prefix, names, skip_too_long, settings) for search in searches]
-        if not count:
-            return found[0]
         candidates = [list(itertools.chain(*translations)) for translations in zip(*found, strict=True)]
         return [_least_risk(translations)[: options.n_best] for translations in candidates]
 

@@ -85,7 +85,7 @@ class Job:
             self._translate()
             dropped = self._collect()
             for server in self.servers.values():
-                self.note(f"{server.name}: {server.summary()}")
+                self.note(f"{server.name}, in total: {server.summary()}")
             shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # Windows removes a lock file when it is released
             self.folder.rmdir()
@@ -144,7 +144,7 @@ class Job:
                 while running and (len(running) == AT_ONCE or part == self.parts[-1]):
                     self.progress("translating", running.popleft().result(), self.lines)
                     for server in unknown:
-                        self.note(f"{server.name}: for the whole text about {server.estimate(self.lines)}")
+                        self.note(f"{server.name}, expected for the whole text: {server.estimate(self.lines)}")
                     unknown = []
         except Exception:
             pool.shutdown(cancel_futures=True)

@@ -35,6 +35,8 @@ CHAT_FILTERS = ("chatter", "placeholders", "repetition", "untranslated")
 """Usual filters of translations by language models."""
 OF_CORPUS = ("shifted", "score", "near_duplicates")
 """Filters that compare pairs of a corpus with each other, or have scores of their own."""
+WITHOUT_SCORES = ("libretranslate", "chat")
+"""Kinds of teachers that give no scores."""
 SEVERAL, MOST_CANDIDATES = 2, 100
 
 
@@ -114,6 +116,13 @@ def synthesize(
     choice = chooser(way, forward=forward) if way else None
     asking = Asking(settings, sample, candidates, way)
     configs = [read_teacher(description) for description in teachers]
+    if min_score is not None and any(config.kind in WITHOUT_SCORES for config in configs):
+        raise NmtError(
+            Argument("min_score", min_score),
+            " needs scores, and servers give none. Leave it out, or drop pairs with ",
+            Argument("filters"),
+            ".",
+        )
     with contextlib.ExitStack() as opened:
         asked: list[Teacher] = []
         for config in configs:

@@ -216,10 +216,10 @@ class FolderTeacher:
             return
         import ctranslate2  # noqa: PLC0415 - an extra
 
-        from nmt.decoding.ctranslate2_engine import _SEEDING, NO_SEED  # noqa: PLC0415 - an extra
+        from nmt.decoding.ctranslate2_engine import NO_SEED, SEEDING  # noqa: PLC0415 - an extra
 
         # The seed belongs to the process and only affects threads that start later.
-        with _SEEDING:
+        with SEEDING:
             ctranslate2.set_random_seed((self._decoding.seed + first) % 2**32)
             try:
                 yield self._load(1)

@@ -46,7 +46,11 @@ def add_confidence(
         texts: sentences as the model reads them.
         candidates: translations of each text.
     """
-    sources = [text for text, translations in zip(texts, candidates, strict=True) for _ in translations]
+    sources = [
+        "" if translation.is_skipped else text  # which is longer than the model reads
+        for text, translations in zip(texts, candidates, strict=True)
+        for translation in translations
+    ]
     targets = [translation.ids for translations in candidates for translation in translations]
     scores = iter(translator.token_scores(sources, targets) if sources else [])
     result = []

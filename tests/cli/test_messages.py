@@ -521,6 +521,14 @@ $ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun 
 $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 3}' > data/.bt.synthesis/state.json
 & leaves data/.bt.synthesis/lock
 $ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 3
+$ echo 'im one' > mono.en && printf 'kind: chat\nwher: x\n' > chat.yaml
+$ nmt synthesize mono.en --name bt --teacher chat.yaml  => chat.yaml, line 2: a teacher has no key 'wher'
+$ echo 'im one' > mono.en
+$ nmt synthesize mono.en --name bt --teacher libre:x  => --teacher libre:x is neither a file nor KIND:WHERE
+$ echo 'im one' > mono.en
+$ nmt synthesize mono.en --name bt --teacher libretranslate:http://127.0.0.1:1  => Add --from en and --to de
+$ echo 'im one' > mono.en && mkdir nllb
+$ nmt synthesize mono.en --name bt --teacher ctranslate2:nllb --from en --to de  => CTranslate2 cannot load nllb
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
 $ nmt translate --set decoding.tag=bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none

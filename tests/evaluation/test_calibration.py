@@ -8,6 +8,7 @@ import pytest
 from conftest import nmt
 
 import nmt as package
+from nmt.decoding.translation import Translation
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.evaluation.calibration import _fit, _reliability, _right_words
 from nmt.reporting.facts import RunFacts
@@ -15,6 +16,7 @@ from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.weights import choose_epoch, save_weights
 from nmt.storage.arrays import read_arrays, read_checksum
+from nmt.text.confidence import add_confidence
 from nmt.text.glossary import read_glossary
 from nmt.text.translator import TextOptions
 
@@ -75,6 +77,8 @@ def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: py
     assert dict(own.words)["zwei"] == max(chance for _, chance in own.words)  # a term is no doubt of the model
     [[both]] = translator.find(["im one two. im six"], TextOptions(confident=True))
     assert len(both.words) == len(both.text.split()) and both.confidence is not None
+    skipped = Translation("", [], False, [])  # of a line that is longer than the model reads
+    assert add_confidence(translator, translator.calibration, None, ["im one " * 99], [[skipped]]) == [[skipped]]
 
 
 def test_a_calibration_of_other_weights_and_a_damaged_one_are_refused(tmp_path: Path) -> None:

@@ -21,3 +21,6 @@ def test_runs_are_scored_on_the_test_split_that_they_left_out(folder: Path) -> N
     assert test_set.references == [first.text("test", "target").read_text().splitlines()]
     with pytest.raises(ConflictError, match="test splits of 'b'"):
         read_test_split({"a": first.manifest, "b": different.manifest})
+    files = {name: checksum for name, checksum in first.manifest.files.items() if not name.startswith("test.")}
+    imported = first.manifest.model_copy(update={"files": files})  # as an imported run has it
+    assert read_test_split({"teacher": imported, "b": same.manifest}).sources == test_set.sources

@@ -109,6 +109,7 @@ def test_remarks_of_a_language_model_are_dropped_by_default(here: Path) -> None:
         ({"candidates": 0}, "from 1 to 100"),
         ({"teachers": ["libre:x"]}, "neither a file nor KIND:WHERE"),
         ({"teachers": ["libretranslate:http://127.0.0.1:1"]}, "languages"),
+        ({"teachers": ["libretranslate:http://127.0.0.1:1"], "min_score": -1.0}, "servers give none"),
         ({"filters": ["shifted"]}, "needs the whole corpus"),
         ({"filters": ["chater"]}, "did you mean 'chatter'"),
         ({"teachers": ["chat.yaml"]}, r"chat.yaml, line 2: a teacher has no key 'wher' \(did you mean 'where'\?\)"),
