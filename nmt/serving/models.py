@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Direction, read_manifest
-from nmt.decoding.exported import choose_export
+from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import find_members
 from nmt.text.glossary import Entry, Glossary, glossary_of, read_glossary
 from nmt.text.translator import USUAL, TextOptions, Translator
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
@@ -170,7 +171,8 @@ def open_models(
     """Open a model for the service, and return it for each of its language pairs. Its weights are loaded once.
 
     Args:
-        name: name of a run, or folder of an export to CTranslate2 (with a slash); None for the run trained last.
+        name: RUN, RUN:EPOCH, RUN+RUN for an ensemble, or folder of an export to CTranslate2 (with a slash); None for
+            the run trained last.
         epoch: weights, as in ``nmt.load``.
         settings: values for keys of section decoding; keys with the value None keep the model's own. Languages limit
             the service to their pairs; source and target together may be a pair that was not trained (zero-shot).
@@ -180,17 +182,24 @@ def open_models(
     Raises: the errors of ``nmt.load`` and ``read_glossary``.
     """
     export = name if name is not None and "/" in name else None
-    trained = choose_export(None, epoch, export)[1] if export else find_run(name)
-    run = trained if isinstance(trained, Run) else trained.run
+    members: list[tuple[Run, str | None]] = []
+    trained: Run | ExportedModel
+    if export:
+        _, trained = choose_export(None, epoch, export)
+        run = trained.run
+    else:
+        (run, epoch), *members = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
+        trained = run
     models = list[ServedModel]()
     loaded: Translator | None = None
     for direction in _directions(run, settings):
         source, target = direction.languages
         languages = {"source_language": source, "target_language": target}
         if loaded is None:
-            loaded = Translator.open(trained, epoch, settings | languages)
+            loaded = Translator.open(trained, epoch, settings | languages, members)
         weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
-        description = f"{f'export {export}' if export else f'run {run.name}'}, {weights}"
+        names = "+".join([run.name, *(member.name for member, _ in members)])
+        description = f"{f'export {export}' if export else f'run {names}'}, {weights}"
         translator = loaded.reconfigured(loaded.config.decoding.model_copy(update=languages))
         models.append(ServedModel(Pair(source, target), translator, description, max_alternatives, glossaries))
     return models

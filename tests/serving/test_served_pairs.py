@@ -44,6 +44,14 @@ def test_the_public_client_translates_each_pair(service: RunningService) -> None
     assert json.load(refused.value)["error"] == "French (fr) is not available as a target language from German (de)"
 
 
+def test_an_ensemble_is_served_as_one_model(multilingual_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(multilingual_project)
+    model, *others = open_models("four+four", None, {"target_language": "fr", "source_language": "en"}, 1)
+    assert model.description.startswith("run four+four, ") and not others
+    [result] = model.translate([SENTENCES["en"]], USUAL)
+    assert result.translations[0].text == SENTENCES["fr"]
+
+
 def test_alternatives_glossaries_documents_and_details_are_of_the_pair(service: RunningService) -> None:
     values = {"q": SENTENCES["en"], "source": "en", "target": "fr"}
     answer = service.post("/translate", **values, alternatives=2).json()
