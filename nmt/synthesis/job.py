@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import math
 import shutil
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,7 +33,7 @@ FORMAT = 2
 BLOCK = 4096  # lines: enough for batches of similar length, and few to translate again after a kill
 SERVER_BLOCK = 256  # lines: a few requests, so that the progress of a slow server can be seen
 AT_ONCE = 2
-"""Blocks that are translated at the same time: one is cut into tokens while the other is computed."""
+"""Least number of blocks that are translated at the same time: one is cut into tokens while the other is computed."""
 
 
 class Synthesis(NamedTuple):
@@ -66,6 +67,9 @@ class Job:
         }
         """Teachers that are servers, by their number."""
         self.size = SERVER_BLOCK if self.servers else BLOCK
+        asked = [server.config.parallel * server.config.sentences for server in self.servers.values()]
+        self.at_once = max(AT_ONCE, 1 + math.ceil(max(asked, default=0) / self.size))
+        """Blocks that are translated at the same time, so many that servers get all parallel requests."""
         self.parts = [self.folder / f"part-{start:012d}" for start in range(0, self.lines, self.size)]
 
     def run(self, made_with: dict[str, Any], *, overwrite: bool) -> Synthesis:
@@ -134,18 +138,20 @@ class Job:
     def _translate(self) -> None:
         """Make the missing blocks."""
         items, running = numbered_lines(self.task.file), deque[Future[int]]()
-        pool = ThreadPoolExecutor(AT_ONCE, "synthesize")
-        unknown = list(self.servers.values())
+        pool = ThreadPoolExecutor(self.at_once, "synthesize")
+        estimated = set[str]()
         try:
             for number, part in enumerate(self.parts):
                 block = list(itertools.islice(items, self.size))
                 if not part.exists():
                     running.append(pool.submit(self._make, number, block))
-                while running and (len(running) == AT_ONCE or part == self.parts[-1]):
+                while running and (len(running) == self.at_once or part == self.parts[-1]):
                     self.progress("translating", running.popleft().result(), self.lines)
-                    for server in unknown:
-                        self.note(f"{server.name}, expected for the whole text: {server.estimate(self.lines)}")
-                    unknown = []
+                    for server in self.servers.values():
+                        estimate = "" if server.name in estimated else server.estimate(self.lines)
+                        if estimate:
+                            self.note(f"{server.name}, expected for the whole text: {estimate}")
+                            estimated.add(server.name)
         except Exception:
             pool.shutdown(cancel_futures=True)
             raise

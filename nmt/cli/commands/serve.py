@@ -22,7 +22,7 @@ def serve(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs, RUN+RUN, or folders of exports (with a slash). Default: the run trained last.",
+            help="Runs, RUN+RUN, or folders of exports (with a slash). Default: the last run.",
             metavar="[MODEL]...",
         ),
     ] = None,
