@@ -37,10 +37,12 @@ PARTS: dict[str, str] = {
     "api": "errors message storage config interface runs data decoding text documents training recipes",
     "teachers": "errors message extras storage config runs data decoding text evaluation export importing",
     "synthesis": "errors message storage config interface data teachers",
+    "quality": "errors message storage config runs",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
     "serving": "errors message config tokenizers runs data decoding text documents",
     "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding text "
-    "documents evaluation training recipes plotting export importing reporting api synthesis benchmark serving",
+    "documents evaluation training recipes plotting export importing reporting api synthesis quality benchmark "
+    "serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}

@@ -1,5 +1,6 @@
 """``nmt bench`` on the command line, and the counts of its workloads. No test depends on measured times."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +122,26 @@ def test_a_training_workload_takes_all_batches_of_epoch_after_epoch() -> None:
         products = sum(config.model.multiplications(int(s), int(t), 20) for s, t in zip(read, written, strict=True))
         assert sum(count["flops"] for count in counts) == 3 * 2 * products
     assert update.optimizer.steps.numpy() == 4
+
+
+@pytest.mark.slow
+def test_minutes_to_quality_are_those_of_whole_commands(project: Path) -> None:
+    arguments = ["bench", "--quality", "2", "--config", "base.yaml", "--json"]
+    result = run_nmt(*arguments, cwd=project)
+    assert result.code == 0, result.err
+    first, second, median = json.loads(result.out)
+    assert [run["name"] for run in (first, second, median)] == ["base-seed-1", "base-seed-2", "median"]
+    for run in (first, second):
+        assert run["minutes"] > run["minutes_of_steps"] > 0 and run["steps"] > 0
+        assert run["scores"].keys() == {"BLEU", "chrF2", "TER"}
+    assert first["scores"] != second["scores"], "seeds differ"
+    assert median["minutes"] == (first["minutes"] + second["minutes"]) / 2
+    again = run_nmt(*arguments, cwd=project)
+    assert again.code == 2 and "checkpoints/base-seed-1 exists" in again.err
+    failing = run_nmt(*arguments, "--set", "training.epochs=many", cwd=project)
+    assert failing.code == 2
+
+
+def test_quality_is_measured_by_training(project: Path) -> None:
+    result = run_nmt("bench", "--quality", "1", "--run", "base", cwd=project)
+    assert result.code == 2 and "received --run too" in result.err

@@ -11,6 +11,7 @@ from nmt.errors import ConfigError, NmtError, counted
 
 if TYPE_CHECKING:
     from nmt.benchmark import BenchmarkReport, Speed
+    from nmt.quality import QualityRun
 
 GENERATED_PAIRS = 20_000
 GENERATED_VOCABULARY = 8000
@@ -37,19 +38,25 @@ def bench(
             help="Measure how fast this run translates its test split, with TensorFlow and with its exports.",
         ),
     ] = None,
+    quality: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=100, help="Train the configuration with N seeds: minutes and scores."),
+    ] = None,
     turns: Annotated[int, typer.Option(min=1, max=1000, help="With --run: measure each engine N times.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the speed of matrix products, training and decoding on this machine.
 
     The report has tokens per second, and compares the operations per second of training with matrix products. Nothing
-    is saved. With --run, the command measures how fast a trained model translates, greedily and with a beam of 5.
+    is saved. With --run, the command measures how fast a trained model translates, greedily and with a beam of 5. With
+    --quality, it measures how long training takes by the clock, and how good the translations are.
 
     Examples:
         nmt bench --generated
         nmt bench --config base.yaml --dataset english-german-both
         nmt bench --generated --set training.precision=bfloat16 --json
         nmt bench --run base --turns 5
+        nmt bench --quality 3 --config base.yaml --dataset english-german-both
     """
 
     def report(step: str) -> None:
@@ -57,7 +64,7 @@ def bench(
 
     for note in gpu_notes():
         report(note)
-    if run is not None:
+    if run is not None and quality is None:
         from nmt.benchmark import measure_run
 
         speeds = measure_run(run, turns, report)
@@ -65,6 +72,19 @@ def bench(
             typer.echo(json.dumps([speed.model_dump(exclude_none=True) for speed in speeds], indent=2))
             return
         typer.echo(f"The test split of run {run}, median of {turns} turns\n\n{table(speeds)}")
+        return
+
+    if quality is not None:
+        others = {"--run": run, "--generated": generated or None, "--vocabulary": vocabulary}
+        if other := next((name for name, value in others.items() if value is not None), None):
+            raise NmtError(f"--quality trains on a dataset; received {other} too. Leave one of the two out.")
+        from nmt.quality import measure_quality
+
+        runs = measure_quality(config, overrides or [], dataset, quality, report)
+        if as_json:
+            typer.echo(json.dumps([run.model_dump() for run in runs], indent=2))
+        else:
+            typer.echo(quality_table(runs))
         return
 
     from nmt.config.loading import find_config, load_config
@@ -129,6 +149,21 @@ def table(speeds: "list[Speed]") -> str:
         rates = [(flops and flops / 1e9, 0), (speed.target_tokens_per_second, 0), (speed.sentences_per_second, 1)]
         numbers = ["" if rate is None else f"{rate:,.{digits}f}" for rate, digits in rates]
         rows.append([speed.name, _time(speed.seconds), seconds_range, *numbers])
+    return _aligned(rows)
+
+
+def quality_table(runs: "list[QualityRun]") -> str:
+    """Return what runs took, and their scores, as a table."""
+    rows = [["run", "minutes", "of steps", "steps", "target tokens", *runs[0].scores]]
+    for run in runs:
+        counts = [f"{run.steps:,.0f}", f"{run.target_tokens:,.0f}"]
+        scores = [f"{score:.1f}" for score in run.scores.values()]
+        rows.append([run.name, f"{run.minutes:.1f}", f"{run.minutes_of_steps:.1f}", *counts, *scores])
+    return _aligned(rows)
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    """Return the rows of a table, with names at the left and numbers at the right of their columns."""
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
     names, *number_columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in columns)
     names = [name.strip().ljust(len(name)) for name in names]
