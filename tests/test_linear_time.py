@@ -14,7 +14,7 @@ from adversarial_text import PatternTexts
 from conftest import ROOT
 from linear_time import SUBJECTS, Result, Subject, asked, built_patterns, trials
 
-TAKES_LONG = ("documents", "patterns", "translation")
+TAKES_LONG = ("documents", "functions", "patterns", "translation")
 
 
 @pytest.mark.parametrize(

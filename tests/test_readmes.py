@@ -43,6 +43,7 @@ ABBREVIATED = {
     "--epochs 24-26,30": "--epochs 2-3,5",
     "training.epochs=31": "training.epochs=6",
     "--seconds 60": "--seconds 0",
+    "--quality 3": "--quality 1",
     "--minutes 30 --run chosen": f"--minutes 30 --run chosen {SMALL}",
     "nmt train --run chosen": f"nmt train --run chosen {TINY}",
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",

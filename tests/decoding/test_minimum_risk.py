@@ -20,6 +20,11 @@ WORDS = ["der", "Hund", "läuft", "在公园里", "跑步。", "قطة", "سود
 SENTENCES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join) | st.text(max_size=20)
 
 
+ENGINES = pytest.mark.parametrize(
+    "engine", [pytest.param(None, marks=pytest.mark.slow), "ctranslate2-float32"], ids=["run", "export"]
+)
+
+
 @pytest.fixture(scope="module")
 def exported_runs(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the trained project with an export to CTranslate2."""
@@ -46,7 +51,7 @@ def test_the_order_is_by_mean_chrf_and_repeats_count(texts: list[str]) -> None:
     assert by_expected_chrf([*texts, *["zzzz"] * 50])[0] >= len(texts)
 
 
-@pytest.mark.parametrize("engine", [None, "ctranslate2-float32"], ids=["run", "export"])
+@ENGINES
 def test_the_best_of_a_beam_is_the_one_most_like_the_others(
     exported_runs: Path, monkeypatch: pytest.MonkeyPatch, engine: str | None
 ) -> None:
@@ -63,7 +68,7 @@ def test_the_best_of_a_beam_is_the_one_most_like_the_others(
         assert text in {finished[index] for index in by_expected_chrf(finished)[:2]}
 
 
-@pytest.mark.parametrize("engine", [None, "ctranslate2-float32"], ids=["run", "export"])
+@ENGINES
 def test_samples_are_drawn_once_for_each_candidate(
     exported_runs: Path, monkeypatch: pytest.MonkeyPatch, engine: str | None
 ) -> None:

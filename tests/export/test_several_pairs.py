@@ -16,6 +16,8 @@ from nmt.errors import NmtError
 from nmt.export.export import export_run, find_exporter
 from nmt.runs.directory import Run
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = {"en": "im one two three", "de": "ich bin eins zwei drei", "fr": "je suis un deux trois"}
 PAIRS = [("en", "de"), ("en", "fr"), ("de", "en"), ("fr", "en")]
 
@@ -136,7 +138,6 @@ def test_argos_holds_one_pair_of_a_run_without_tags(project: Path) -> None:
     assert package_file.is_file()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("transformers")
 def test_transformers_reads_the_tag_as_a_word(project: Path) -> None:
     nmt("export", "--run", "four", "--to", "huggingface", "--output", "hf", cwd=project)
