@@ -173,6 +173,7 @@ def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.Mo
 
 def task_of(translator: Any, file: TextFile, *, forward: bool, median: float | None) -> Task:
     translator.engine = SimpleNamespace(only_greedy=False)
+    translator.languages = ("source", "target")
     teacher = TranslatorTeacher("base", translator, {}, sampled=False, candidates=1)
     return Task([teacher], None, file, forward, None, lambda *_: None, {}, ("source", "target"), median)
 

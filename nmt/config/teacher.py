@@ -12,6 +12,8 @@ from nmt.message import Argument
 from nmt.storage.names import did_you_mean
 
 Kind = Literal["run", "ctranslate2", "marian", "libretranslate", "chat"]
+SERVERS: tuple[Kind, ...] = ("libretranslate", "chat")
+"""Kinds of teachers that are servers. They search as they do, and give no scores."""
 
 
 class TeacherConfig(DocumentedRecord):

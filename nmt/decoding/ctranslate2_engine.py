@@ -3,10 +3,12 @@
 Shapes: B sentences, S source length, T target length.
 """
 
+import contextlib
 import copy
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 import numpy as np
@@ -21,7 +23,7 @@ from nmt.errors import DataError
 from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import EOS, UNK
 
-SEEDING = threading.Lock()
+_SEEDING = threading.Lock()
 """Held while a call samples, since the seed belongs to the process."""
 NO_SEED = 2**32 - 1
 """Seed that makes CTranslate2 draw a random seed of its own."""
@@ -79,13 +81,8 @@ class CTranslate2Engine:
         """
         if not options.sampled:
             return self._search(self._engine, rows, limits, options, prefixes)
-        # The seed belongs to the process and only affects threads that start later, each with its own random numbers.
-        with SEEDING:
-            ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
-            try:
-                return self._search(self._load(1), rows, limits, options, prefixes)
-            finally:
-                ctranslate2.set_random_seed(NO_SEED)
+        with seeded(self.config.decoding.seed + options.first):
+            return self._search(self._load(1), rows, limits, options, prefixes)
 
     def _search(
         self, engine: ctranslate2.Translator, rows: list[list[int]], limits: np.ndarray, options: SearchOptions,
@@ -95,33 +92,19 @@ class CTranslate2Engine:
         kind = decoding.search(sampled=options.sampled)
         settings = {"beam_size": 1, "length_penalty": 0, **decoding.arguments("ctranslate2", kind)}
         batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
-        running = [
-            engine.translate_batch(
-                [self._pieces(rows[index]) for index in batch],
-                [self._target_pieces(prefixes[index]) for index in batch] if prefixes else None,
-                num_hypotheses=settings["beam_size"],
-                max_decoding_length=int(limits[batch].max()),
-                min_decoding_length=0,
-                max_input_length=0,
-                use_vmap=self._has_map,
-                return_end_token=True,
-                return_scores=True,
-                asynchronous=True,
-                **settings,
-            )
-            for batch in batches
-        ]
+        results = translate_batches(
+            engine, [*map(self._pieces, rows)], [*map(self._target_pieces, prefixes)], limits, batches,
+            num_hypotheses=settings["beam_size"], use_vmap=self._has_map, return_scores=True, **settings,
+        )  # fmt: skip
         n_best: list[list[Hypothesis]] = [[] for _ in rows]
-        for batch, results in zip(batches, running, strict=True):
-            for index, pending in zip(batch, results, strict=True):
-                result = pending.result()
-                hypotheses = list(zip(result.hypotheses, result.scores, strict=True))
-                if kind == BEAM and not decoding.coverage_penalty:
-                    hypotheses = _rerank(hypotheses, decoding.length_penalty)
-                n_best[index] = [
-                    Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
-                    for tokens, score in hypotheses[: options.n_best]
-                ]
+        for index, result in results:
+            hypotheses = list(zip(result.hypotheses, result.scores, strict=True))
+            if kind == BEAM and not decoding.coverage_penalty:
+                hypotheses = _rerank(hypotheses, decoding.length_penalty)
+            n_best[index] = [
+                Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
+                for tokens, score in hypotheses[: options.n_best]
+            ]
         if options.scored and decoding.no_repeat_ngram_size and not settings.get("coverage_penalty"):
             return self._rescore(rows, n_best, settings["length_penalty"])
         return n_best
@@ -171,24 +154,14 @@ class CTranslate2Engine:
         ]
         rows = [target if ids else [] for ids, target in zip(sources, targets, strict=True)]
         batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
-        running = [
-            self._engine.translate_batch(
-                [self._pieces(sources[index]) for index in batch],
-                [self._target_pieces(id_ for id_ in targets[index] if id_ != EOS) for index in batch],
-                beam_size=1,
-                max_decoding_length=max(len(targets[index]) for index in batch) + 1,
-                min_decoding_length=0,
-                max_input_length=0,
-                return_attention=True,
-                return_end_token=True,
-                asynchronous=True,
-            )
-            for batch in batches
-        ]
-        for batch, results in zip(batches, running, strict=True):
-            for index, pending in zip(batch, results, strict=True):
-                weights = np.array(pending.result().attention[0], np.float32)[: len(targets[index])]
-                attention[index][0, 0, : len(weights), bos : bos + len(sources[index])] = weights
+        prefixes = [self._target_pieces(id_ for id_ in ids if id_ != EOS) for ids in targets]
+        limits = np.array([len(ids) + 1 for ids in targets])
+        results = translate_batches(
+            self._engine, [*map(self._pieces, sources)], prefixes, limits, batches, beam_size=1, return_attention=True
+        )
+        for index, result in results:
+            weights = np.array(result.attention[0], np.float32)[: len(targets[index])]
+            attention[index][0, 0, : len(weights), bos : bos + len(sources[index])] = weights
         return attention
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
@@ -205,6 +178,53 @@ class CTranslate2Engine:
 
     def _target_pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._target_tokens[id_] for id_ in ids]
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Give CTranslate2's sampling a seed, one call at a time.
+
+    The seed belongs to the process and only affects threads that start later, each with its own random numbers. So the
+    block loads a translator of its own.
+    """
+    with _SEEDING:
+        ctranslate2.set_random_seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            ctranslate2.set_random_seed(NO_SEED)
+
+
+def translate_batches(
+    translator: ctranslate2.Translator, sources: Sequence[list[str]], prefixes: Sequence[list[str]],
+    limits: np.ndarray, batches: Sequence[list[int]], **settings: Any,
+) -> Iterator[tuple[int, Any]]:  # fmt: skip
+    """Translate batches, as many at a time as the translator computes, and yield the index and result of each sentence.
+
+    Args:
+        translator: translator of CTranslate2.
+        sources: source tokens of B sentences.
+        prefixes: tokens that the translations begin with; empty without prefixes.
+        limits: most tokens of each translation: int [B]. The longest of a batch counts.
+        batches: indices of the sentences of each batch.
+        settings: further arguments of ``translate_batch``.
+    """
+    running = [
+        translator.translate_batch(
+            [sources[index] for index in batch],
+            [prefixes[index] for index in batch] if prefixes else None,
+            max_decoding_length=int(limits[batch].max()),
+            min_decoding_length=0,
+            max_input_length=0,
+            return_end_token=True,
+            asynchronous=True,
+            **settings,
+        )
+        for batch in batches
+    ]
+    for batch, results in zip(batches, running, strict=True):
+        for index, pending in zip(batch, results, strict=True):
+            yield index, pending.result()
 
 
 def _rerank(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tuple[list[str], float]]:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from nmt.config.data import DataConfig, with_filters
 from nmt.config.languages import standard_code
-from nmt.config.teacher import read_teacher
+from nmt.config.teacher import SERVERS, read_teacher
 from nmt.config.training import VARIANT_NAMES, VariantName
 from nmt.data.cleaning import Progress
 from nmt.data.dataset import DATASETS
@@ -28,15 +28,14 @@ from nmt.storage.outputs import OutputFile
 from nmt.synthesis.job import Job, Synthesis
 from nmt.synthesis.pairs import Task
 from nmt.teachers.choice import AGREEMENT, chooser
-from nmt.teachers.opening import Asking, RunTeacher, open_run, open_teacher
+from nmt.teachers.model_teachers import TranslatorTeacher
+from nmt.teachers.opening import Asking, open_run, open_teacher
 from nmt.teachers.teacher import Teacher
 
 CHAT_FILTERS = ("chatter", "placeholders", "repetition", "untranslated")
 """Usual filters of translations by language models."""
 OF_CORPUS = ("shifted", "score", "near_duplicates")
 """Filters that compare pairs of a corpus with each other, or have scores of their own."""
-WITHOUT_SCORES = ("libretranslate", "chat")
-"""Kinds of teachers that give no scores."""
 SEVERAL, MOST_CANDIDATES = 2, 100
 
 
@@ -116,7 +115,7 @@ def synthesize(
     choice = chooser(way, forward=forward) if way else None
     asking = Asking(settings, sample, candidates, way)
     configs = [read_teacher(description) for description in teachers]
-    if min_score is not None and any(config.kind in WITHOUT_SCORES for config in configs):
+    if min_score is not None and any(config.kind in SERVERS for config in configs):
         raise NmtError(
             Argument("min_score", min_score),
             " needs scores, and servers give none. Leave it out, or drop pairs with ",
@@ -131,7 +130,7 @@ def synthesize(
         if not configs:
             asked.append(open_run(run, weights, export, asking, note))
             opened.callback(asked[-1].close)
-        first = next((teacher for teacher in asked if isinstance(teacher, RunTeacher)), None)
+        first = next((teacher for teacher in asked if isinstance(teacher, TranslatorTeacher)), None)
         languages = _languages(first, asking)
         if filters is None:
             filters = CHAT_FILTERS if any(config.kind == "chat" for config in configs) else ()
@@ -183,7 +182,7 @@ def _check_teachers(
         )
 
 
-def _languages(first: RunTeacher | None, asking: Asking) -> Languages:
+def _languages(first: TranslatorTeacher | None, asking: Asking) -> Languages:
     """Return the languages of lines and translations: those of the run, or else the user's."""
     if first is not None:
         return first.languages

@@ -7,7 +7,7 @@ shows where the model expects the token of a language.
 import contextlib
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,45 +186,18 @@ class FolderTeacher:
         # A batch on each processor at a time, as in nmt.decoding.ctranslate2_engine.
         size = max(1, min(decoding.batch_size, -(-int(sum(lengths > 0)) // available_processors())))
         batches = [batch.tolist() for batch in length_batches(lengths, size)]
-        with self._engine(first) as translator:
-            running = [
-                translator.translate_batch(
-                    [rows[index] for index in batch],
-                    [prefix] * len(batch),
-                    max_decoding_length=limits[batch].max(),
-                    min_decoding_length=0,
-                    max_input_length=0,
-                    return_end_token=True,
-                    return_scores=True,
-                    asynchronous=True,
-                    **self._settings,
-                )
-                for batch in batches
-            ]
-            for batch, results in zip(batches, running, strict=True):
-                for index, pending in zip(batch, results, strict=True):
-                    result = pending.result()
-                    hypotheses = zip(result.hypotheses, result.scores, strict=True)
-                    candidates[index] = [self._candidate(*hypothesis, limits[index]) for hypothesis in hypotheses]
+        from nmt.decoding.ctranslate2_engine import seeded, translate_batches  # noqa: PLC0415 - an extra
+
+        prefixes = [prefix] * len(rows)
+        with seeded(decoding.seed + first) if self._sampled else contextlib.nullcontext():
+            translator = self._load(1) if self._sampled else self._translator
+            results = translate_batches(
+                translator, rows, prefixes, limits, batches, return_scores=True, **self._settings
+            )
+            for index, result in results:
+                hypotheses = zip(result.hypotheses, result.scores, strict=True)
+                candidates[index] = [self._candidate(*hypothesis, limits[index]) for hypothesis in hypotheses]
         return candidates
-
-    @contextlib.contextmanager
-    def _engine(self, first: int) -> Iterator[Any]:
-        """Yield the translator for lines from this number; a translator with the seed of the line for sampling."""
-        if not self._sampled:
-            yield self._translator
-            return
-        import ctranslate2  # noqa: PLC0415 - an extra
-
-        from nmt.decoding.ctranslate2_engine import NO_SEED, SEEDING  # noqa: PLC0415 - an extra
-
-        # The seed belongs to the process and only affects threads that start later.
-        with SEEDING:
-            ctranslate2.set_random_seed((self._decoding.seed + first) % 2**32)
-            try:
-                yield self._load(1)
-            finally:
-                ctranslate2.set_random_seed(NO_SEED)
 
     def _candidate(self, tokens: list[str], score: float, limit: int) -> Candidate:
         """Return a hypothesis of CTranslate2 as a candidate.

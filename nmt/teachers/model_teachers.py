@@ -27,7 +27,7 @@ class TranslatorTeacher:
 
     def __init__(
         self, name: str, translator: Translator, identity: dict[str, JsonValue], *, sampled: bool, candidates: int,
-        confident: bool = False,
+        confident: bool = False, median: float | None = None,
     ) -> None:  # fmt: skip
         """Store the translator.
 
@@ -38,8 +38,11 @@ class TranslatorTeacher:
             sampled: whether words are drawn by their probabilities instead of searched for.
             candidates: most translations of a line.
             confident: whether the score of a candidate is its confidence, the probability that it is good.
+            median: median of target characters per source character in its training corpus; None if it is unknown.
         """
-        self.name, self.identity = name, identity
+        self.name, self.identity, self.median = name, identity, median
+        self.languages = translator.languages
+        """Codes of its languages."""
         self._translator, self._sampled, self._confident = translator, sampled, confident
         self._n_best = 1 if sampled else candidates
         self._samples = candidates if sampled else 1

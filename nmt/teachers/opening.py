@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
+from nmt.config.decoding import KEYS
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
-from nmt.config.teacher import TeacherConfig
+from nmt.config.teacher import SERVERS, Kind, TeacherConfig
 from nmt.data.encoding import corpus_median
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.errors import NmtError
 from nmt.evaluation.systems import find_system
-from nmt.message import Message, Report
+from nmt.message import Argument, Message, Report, Settings
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
@@ -43,18 +44,9 @@ class Asking(NamedTuple):
         return None if source is None else str(source), None if target is None else str(target)
 
 
-class RunTeacher(TranslatorTeacher):
-    """A run, an ensemble or an export as a teacher."""
-
-    languages: tuple[str, str]
-    """Codes of its languages."""
-    median: float | None
-    """Median of target characters per source character in its training corpus; None if it is unknown."""
-
-
 def open_run(
     name: str | None, epoch: str | None, export: str | None, asking: Asking, note: Report
-) -> RunTeacher:  # fmt: skip
+) -> TranslatorTeacher:  # fmt: skip
     """Return a run, an ensemble or an export as a teacher.
 
     Args:
@@ -78,12 +70,11 @@ def open_run(
     is_confident = asking.choose == CONFIDENCE
     if is_confident:
         translator.calibration  # noqa: B018 - a run without one is refused before it translates
-    teacher = RunTeacher(
-        system.name, translator, identity, sampled=asking.sampled, candidates=asking.candidates, confident=is_confident
-    )
-    teacher.languages = translator.languages
-    teacher.median = translator.direction.median_length_ratio or corpus_median(system.manifest)
-    return teacher
+    median = translator.direction.median_length_ratio or corpus_median(system.manifest)
+    return TranslatorTeacher(
+        system.name, translator, identity, sampled=asking.sampled, candidates=asking.candidates,
+        confident=is_confident, median=median,
+    )  # fmt: skip
 
 
 def open_teacher(config: TeacherConfig, asking: Asking, note: Report) -> Teacher:
@@ -96,6 +87,7 @@ def open_teacher(config: TeacherConfig, asking: Asking, note: Report) -> Teacher
     """
     if config.kind == "run":
         return open_run(config.where, None, None, asking, note)
+    _refuse_idle_settings(config.kind, asking)
     decoding = change_decoding(DecodingConfig(), asking.decoding)
     if config.kind == "marian":
         return open_marian(
@@ -112,6 +104,23 @@ def open_teacher(config: TeacherConfig, asking: Asking, note: Report) -> Teacher
     from nmt.teachers.libretranslate import LibreTranslateTeacher  # noqa: PLC0415 - only for servers
 
     return LibreTranslateTeacher(config, asking.languages, asking.candidates)
+
+
+def _refuse_idle_settings(kind: Kind, asking: Asking) -> None:
+    """Raise NmtError for a setting of the search that a teacher of this kind cannot follow."""
+    is_server = kind in SERVERS
+    if is_server and asking.sampled:
+        raise NmtError(Argument("sample", True), f" cannot be followed by a teacher of kind {kind}. Leave it out.")
+    followed = {"source_language", "target_language"}
+    if kind == "ctranslate2":
+        followed |= {"batch_size", "max_length_ratio", "max_length_extra", "seed"}
+        followed |= {name for name, key in KEYS.items() if CTRANSLATE2 in key.names}
+    for name, value in asking.decoding.items():
+        if name not in followed and (is_server or kind == "ctranslate2"):
+            raise NmtError(
+                Settings({f"decoding.{name}": value}),
+                f" cannot be followed by a teacher of kind {kind}. Leave it out.",
+            )
 
 
 def _fast_export(run: Run, epoch: str | None, note: Report) -> str:

@@ -110,6 +110,12 @@ def test_remarks_of_a_language_model_are_dropped_by_default(here: Path) -> None:
         ({"teachers": ["libre:x"]}, "neither a file nor KIND:WHERE"),
         ({"teachers": ["libretranslate:http://127.0.0.1:1"]}, "languages"),
         ({"teachers": ["libretranslate:http://127.0.0.1:1"], "min_score": -1.0}, "servers give none"),
+        (
+            {"teachers": ["libretranslate:http://127.0.0.1:1"], "decoding": {"beam_size": 5}},
+            "beam_size.*cannot be followed by a teacher of kind libretranslate",
+        ),
+        ({"teachers": ["chat:http://127.0.0.1:1"], "sample": True}, "sample=True cannot be followed"),
+        ({"teachers": ["ctranslate2:nllb"], "decoding": {"mbr_candidates": 4}}, "mbr_candidates.*cannot be followed"),
         ({"filters": ["shifted"]}, "needs the whole corpus"),
         ({"filters": ["chater"]}, "did you mean 'chatter'"),
         ({"teachers": ["chat.yaml"]}, r"chat.yaml, line 2: a teacher has no key 'wher' \(did you mean 'where'\?\)"),

@@ -71,7 +71,7 @@ def test_scores_are_mean_log_probabilities_and_samples_come_again(translator: Tr
 def test_an_engine_without_scores_gives_none_and_confidence_takes_the_place_of_scores() -> None:
     translation = Translation("ein\ttext", [], True, [7, 1], -1.0, confidence=0.75)
     translator: Any = SimpleNamespace(find=lambda texts, options, **_: [[translation] for _ in texts])
-    translator.engine = SimpleNamespace(only_greedy=True)
+    translator.engine, translator.languages = SimpleNamespace(only_greedy=True), ("en", "de")
     assert teacher_of(translator).translate(["a"], 0, JOURNAL) == [[Candidate("ein text")]]
     confident = TranslatorTeacher("run", translator, {}, sampled=False, candidates=1, confident=True)
     assert confident.translate(["a"], 0, JOURNAL) == [[Candidate("ein text", 0.75)]]
