@@ -39,7 +39,12 @@ def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> 
 
     # Not from_generator: that operation makes the allocator return freed memory to the system at once, so every large
     # tensor of the training step would cause page faults again.
-    return tf.data.Dataset.range(len(plan)).map(batch).prefetch(2)
+    batches = tf.data.Dataset.range(len(plan)).map(batch).prefetch(2)
+    options = tf.data.Options()
+    # The thread that tunes the pipeline sleeps for longer and longer, and may miss the end of the iterator. Training
+    # would wait for it: 15 seconds after most epochs of 67 seconds.
+    options.autotune.enabled = False
+    return batches.with_options(options)
 
 
 class InputPipeline:
