@@ -172,10 +172,25 @@ SLOW_STRIDES = not GPUS and {"avx2", "avx512f"} & set(_cpuinfo().split()) == {"a
 """Whether this processor has no AVX-512, so that some float32 products are slow (see ``transposed_product``)."""
 
 
+def cores() -> int:
+    """Return the number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads() -> int:
     """Return the number of threads of an operation. The last bits of sums, and so of results, may depend on it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return tf.config.threading.get_intra_op_parallelism_threads() or cores
+    return tf.config.threading.get_intra_op_parallelism_threads() or cores()
+
+
+def compute_each_operation_in_one_thread() -> None:
+    """Compute each operation in one thread from now on, if the command line runs and nothing has been computed yet.
+
+    It is meant for translation, which computes a batch on each core. Its operations are so small that it takes longer
+    to divide them between threads than to compute them. A program that uses nmt keeps its own setting.
+    """
+    if "nmt.cli.app" in sys.modules:
+        with contextlib.suppress(RuntimeError):  # this process has trained before: TensorFlow keeps its threads
+            tf.config.threading.set_intra_op_parallelism_threads(1)
 
 
 @functools.cache

@@ -34,6 +34,21 @@ def test_only_the_command_line_keeps_matplotlib_from_keras(program: str) -> None
     assert (done.stdout, done.stderr) == (f"{program == 'nmt'}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("program", "before", "threads"),
+    [("nmt.cli.app", "0", 1), ("nmt.cli.app", "runtime.tf.zeros(1)", 3), ("nmt.api", "0", 3)],
+    ids=["command line", "after training", "another program"],
+)
+def test_operations_of_a_command_that_translates_have_one_thread(
+    program: str, before: str, threads: int, tmp_path: Path
+) -> None:
+    code = (
+        f"import {program}; runtime.tf.config.threading.set_intra_op_parallelism_threads(3); {before}; "
+        "runtime.compute_each_operation_in_one_thread(); runtime.tf.zeros(1); print(runtime.threads())"
+    )
+    assert imported(code, tmp_path).stdout == f"{threads}\n"
+
+
 def test_a_failure_at_the_start_is_shown(tmp_path: Path) -> None:
     (tmp_path / "keras.py").write_text("import sys; print('the reason', file=sys.stderr); raise RuntimeError('broken')")
     done = imported("0", tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))

@@ -5,6 +5,7 @@ target length.
 """
 
 import functools
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Self
@@ -30,6 +31,8 @@ FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them, as measured with base.yaml's model on 2 cores."""
 MOST_AT_ONCE = 8
 """Most batches that are computed at the same time, to limit their memory."""
+LEAST_SENTENCES = 8
+"""Least number of sentences for which a batch is divided between cores."""
 
 
 class ModelState(NamedTuple):
@@ -73,6 +76,7 @@ class TensorFlowEngine:
             NotFoundError: if the file of weights does not exist.
             DataError: if the file is damaged, or belongs to a different model.
         """
+        runtime.compute_each_operation_in_one_thread()
         precision = runtime.resolve_precision(config.decoding.precision)
         model = build_model(
             config.model, source_vocabulary, target_vocabulary, precision, trained=True,
@@ -185,7 +189,7 @@ class TensorFlowEngine:
             return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
 
         n_best: list[list[Hypothesis]] = [[] for _ in rows]
-        results = _search_in_parallel(search, batches) if compiled else map(search, batches)
+        results = _in_parallel(search, batches) if compiled else map(search, batches)
         for batch, (tokens, scores) in zip(batches, results, strict=True):
             for index, ids, values in zip(batch, tokens, scores, strict=True):
                 n_best[index] = [
@@ -197,14 +201,18 @@ class TensorFlowEngine:
 
     def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
         """See ``nmt.decoding.translation.Engine``."""
-        scores = [np.zeros(0)] * len(sources)
-        for batch in self._batches([source + target for source, target in zip(sources, targets, strict=True)]):
+        batches = list(self._batches([source + target for source, target in zip(sources, targets, strict=True)]))
+
+        def losses_of(batch: list[int]) -> np.ndarray:
             source, target = self._sources(sources, batch), _pad_rows([[BOS, *targets[index]] for index in batch])
             states, expected = self.model.teacher_forcing(
                 tf.constant(source), tf.constant(target), remove_padding=False
             )
             logits = tf.cast(self.model.output_projection().logits(states), tf.float32)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits).numpy()
+            return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits).numpy()
+
+        scores = [np.zeros(0)] * len(sources)
+        for batch, losses in zip(batches, _in_parallel(losses_of, batches), strict=True):
             for index, row in zip(batch, losses, strict=True):
                 scores[index] = -row[: len(targets[index])]
         return scores
@@ -218,14 +226,18 @@ class TensorFlowEngine:
         attend = self.model.cross_attention
         if len(batches) > 1 or not self._few_steps:  # a single batch takes less time eagerly
             attend = self._compile("attention", attend, [ROWS, ROWS])
-        for batch in batches:
+
+        def weights_of(batch: list[int]) -> np.ndarray | None:
             source, shifted = self._sources(sources, batch), _pad_rows([[BOS, *targets[index][:-1]] for index in batch])
             weights = attend(tf.constant(source), tf.constant(shifted))
+            return None if weights is None else np.asarray(weights)
+
+        for batch, weights in zip(batches, _in_parallel(weights_of, batches), strict=True):
             if weights is None:
                 return None
             for row, index in enumerate(batch):
                 rows, columns = len(targets[index]), len(sources[index]) + special
-                attention[index] = np.asarray(weights)[:, :, row, :rows, :columns]
+                attention[index] = weights[:, :, row, :rows, :columns]
         return attention
 
     def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
@@ -241,8 +253,13 @@ class TensorFlowEngine:
         return None if cross is None else AttentionMaps(encoder_ids.tolist(), target, encoder, decoder, cross)
 
     def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
-        """Yield batches of indices of the rows that are not empty, with rows of similar length together."""
-        for batch in length_batches([len(ids) for ids in rows], self.config.decoding.batch_size):
+        """Yield batches of indices of the rows that are not empty, with rows of similar length together.
+
+        The batches have the configured size, or a smaller one that gives every core a batch.
+        """
+        share = math.ceil(len(rows) / _batches_at_once())
+        size = min(self.config.decoding.batch_size, max(share, LEAST_SENTENCES))
+        for batch in length_batches([len(ids) for ids in rows], size):
             yield batch.tolist()
 
     def _sources(self, rows: list[list[int]], batch: list[int]) -> np.ndarray:
@@ -257,18 +274,23 @@ def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
     return generator.random(count, dtype=np.float32)
 
 
-def _search_in_parallel(search: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:
-    """Return the search results of all batches; on CPUs, as many batches run at once as there are cores.
+def _batches_at_once() -> int:
+    """Return the number of batches that are computed at the same time: on CPUs, as many as there are cores."""
+    return 1 if runtime.GPUS else min(runtime.cores(), MOST_AT_ONCE)
+
+
+def _in_parallel(compute: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:
+    """Return the results of all batches. Several batches are computed at the same time, each on one core.
 
     A search has many small operations, which one core computes as fast as two; two searches use both cores.
     """
-    threads = 1 if runtime.GPUS else min(len(batches), runtime.threads(), MOST_AT_ONCE)
+    threads = min(len(batches), _batches_at_once())
     if threads < 2:
-        return [search(batch) for batch in batches]
+        return [compute(batch) for batch in batches]
     pool = ThreadPoolExecutor(threads, "translate")
     try:
         # The last batch has the longest sentences. It starts first, so that it does not run alone at the end.
-        return [*pool.map(search, reversed(batches))][::-1]
+        return [*pool.map(compute, reversed(batches))][::-1]
     finally:
         pool.shutdown(cancel_futures=True)
 

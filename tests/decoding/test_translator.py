@@ -14,7 +14,7 @@ from nmt import runtime
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.tensorflow_engine import FEW_STEPS, TensorFlowEngine
-from nmt.decoding.translation import CrossAttention, Hypothesis, SearchOptions
+from nmt.decoding.translation import BEST, CrossAttention, Hypothesis, SearchOptions
 from nmt.errors import DataError
 from nmt.runs.directory import Run
 from nmt.text.translator import TextOptions, Translator
@@ -223,16 +223,52 @@ def test_parallel_batches_give_the_results_of_sequential_batches(
 
     own.engine.search_batch = counted  # type: ignore[method-assign]
     results = []
-    for threads in (1, 2, 3):
+    for cores in (1, 2, 3):
         peak = 0
-        monkeypatch.setattr(runtime, "threads", lambda threads=threads: threads)
+        monkeypatch.setattr(runtime, "cores", lambda cores=cores: cores)
         results.append(own.find(SENTENCES * 3, TextOptions(options)))
-        assert peak == threads
+        assert peak == cores
     assert results[0] == results[1] == results[2]
 
 
+def test_scores_and_attention_do_not_depend_on_the_number_of_cores(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = with_settings(translator, 0, batch_size=3).engine
+    sources = [translator.source.encode(source) for source, _ in small_pairs(20)]
+    targets = [translator.target.encode(target) for _, target in small_pairs(20)]
+    results = []
+    for cores in (1, 3):
+        monkeypatch.setattr(runtime, "cores", lambda cores=cores: cores)
+        results.append([engine.token_scores(sources, targets), engine.cross_attention(sources, targets)])
+    for one, several in zip(*results, strict=True):
+        assert len(one) == len(several) == 20
+        for expected, found in zip(one, several, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "cores", "sizes"), [(64, 2, [32, 32]), (9, 4, [8, 1]), (200, 2, [64, 64, 64, 8])]
+)
+def test_every_core_gets_a_batch(
+    translator: Translator, sentences: int, cores: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "cores", lambda: cores)
+    engine = with_settings(translator, 0, batch_size=64).engine
+    found: list[int] = []
+    search = engine.search_batch
+
+    def counted(source: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        found.append(len(source))
+        return search(source, *args, **kwargs)
+
+    monkeypatch.setattr(engine, "search_batch", counted)
+    engine.search([[5]] * sentences, np.full(sentences, 3, np.int32), BEST)
+    assert sorted(found, reverse=True) == sizes
+
+
 def test_an_error_in_a_parallel_batch_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "threads", lambda: 2)
+    monkeypatch.setattr(runtime, "cores", lambda: 2)
     own = with_settings(translator, 0)
     monkeypatch.setattr(own.engine, "search_batch", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
