@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import nmt as package
+from nmt import runtime
 from nmt.cli.app import main
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import EpochMetrics
@@ -32,6 +33,9 @@ from nmt.storage.arrays import checksum, read_arrays
 hypothesis.settings.register_profile("same", hypothesis.settings(), deadline=None, derandomize=True)
 hypothesis.settings.register_profile("new", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("same")
+
+# TensorFlow keeps its threads from now on. A command that translates would choose them for all later tests.
+runtime.tf.zeros(1)
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = os.environ.get("NMT_CORPORA")

@@ -91,6 +91,7 @@ def test_every_module_is_imported(tmp_path: Path) -> None:
     assert done.returncode == 0 and int(done.stdout) > 150
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_and_translates_standard_input(project: Path) -> None:
     assert len((project / "checkpoints/base/metrics.jsonl").read_text().splitlines()) >= 2
     assert not [path for path in project.rglob(".*-*") if not path.name.startswith(".git")]

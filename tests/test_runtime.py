@@ -36,8 +36,11 @@ def test_only_the_command_line_keeps_matplotlib_from_keras(program: str) -> None
 
 @pytest.mark.parametrize(
     ("program", "before", "threads"),
-    [("nmt.cli.app", "0", 1), ("nmt.cli.app", "runtime.tf.zeros(1)", 3), ("nmt.api", "0", 3)],
-    ids=["command line", "after training", "another program"],
+    [
+        pytest.param("nmt.cli.app", "0", 1, id="command line"),
+        pytest.param("nmt.cli.app", "runtime.tf.zeros(1)", 3, id="after training", marks=pytest.mark.slow),
+        pytest.param("nmt.api", "0", 3, id="another program", marks=pytest.mark.slow),
+    ],
 )
 def test_operations_of_a_command_that_translates_have_one_thread(
     program: str, before: str, threads: int, tmp_path: Path

@@ -113,6 +113,7 @@ def test_a_command_begun_before_a_decoding_key_existed_goes_on(here: Path, monke
     assert again.path.read_bytes() == whole.path.read_bytes()
 
 
+@pytest.mark.slow
 def test_lines_are_varied_before_they_are_translated(here: Path) -> None:
     how: dict[str, Any] = {"forward": True, "export": "none", "overwrite": True}
     made = package.synthesize("mono.en", "varied", augment={"upper": 0.3, "join": 0.3}, **how)

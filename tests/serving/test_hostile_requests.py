@@ -172,6 +172,7 @@ def attack(service: RunningService, count: int, seed: int) -> set[str]:
         return set().union(*pool.map(client, range(CLIENTS)))
 
 
+@pytest.mark.slow
 def test_hundreds_of_hostile_requests(service: RunningService) -> None:
     assert {"200", "400", "413"} <= attack(service, 300, seed=1)
     assert service.translate("one") == {"translatedText": "de:ONE"}

@@ -339,7 +339,8 @@ CALIBRATION = Calibration.model_validate({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [pytest.param("unigram", marks=pytest.mark.slow), "char"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["unigram", "char"])
 def test_japanese_has_tags_terms_and_confidence_with_both_engines(
     engines: Callable[[str], list[Translator]], kind: str, tmp_path: Path
 ) -> None:
