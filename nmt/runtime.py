@@ -186,9 +186,10 @@ def compute_each_operation_in_one_thread() -> None:
     """Compute each operation in one thread from now on, if the command line runs and nothing has been computed yet.
 
     It is meant for translation, which computes a batch on each core. Its operations are so small that it takes longer
-    to divide them between threads than to compute them. A program that uses nmt keeps its own setting.
+    to divide them between threads than to compute them. A program that uses nmt keeps its own setting, and so does a
+    machine with GPUs, which compute a batch at a time.
     """
-    if "nmt.cli.app" in sys.modules:
+    if "nmt.cli.app" in sys.modules and not GPUS:
         with contextlib.suppress(RuntimeError):  # this process has trained before: TensorFlow keeps its threads
             tf.config.threading.set_intra_op_parallelism_threads(1)
 

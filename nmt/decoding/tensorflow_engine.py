@@ -32,7 +32,7 @@ FEW_STEPS = 25
 MOST_AT_ONCE = 8
 """Most batches that are computed at the same time, to limit their memory."""
 LEAST_SENTENCES = 8
-"""Least number of sentences for which a batch is divided between cores."""
+"""Least size of the batches into which few sentences are divided to give every core one."""
 
 
 class ModelState(NamedTuple):
