@@ -53,6 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
         "data": {**SUBWORDS, "joint_vocabulary": True, "byte_fallback": False},
         "model": {**TRANSFORMER, "tie_embeddings": "all"},
     },
+    "SSRU, no target bos": {"data": WORDS, "model": {**TRANSFORMER, "decoder": "ssru", "target_bos": False}},
     "separate subwords, BPE, ascii-words, nothing tied": {
         "data": {**SUBWORDS, "subword_model": "bpe", "normalization": "ascii-words"},
         "model": {**TRANSFORMER, "tie_embeddings": "none", "share_decoder_norm": True}, "decoding": SHORT,

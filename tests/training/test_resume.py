@@ -114,6 +114,7 @@ CASES = {
     "float16": Case({**TWO_BATCHES, "precision": "float16", "save_every": 2}, dies=(5,), first=let_the_scale_change),
     "steps left out": Case({"skip_nonfinite": 9, "save_every": 1}, dies=(7,), first=let_batches_be_no_number),
     "recurrent": Case({"save_every": 3}, {"architecture": "recurrent", "width": 16, "dropout": 0.2}, dies=(4,)),
+    "ssru": Case({"batch_type": "tokens", "batch_size": 120}, {"decoder": "ssru", "target_bos": False}, dies=(4,)),
     "sampled subwords": Case(EAGER, data=SUBWORDS, dies=(6,)),
     "variants of pairs": Case(
         {**EAGER, "save_every": 1, "batch_type": "tokens", "batch_size": 900, "augment": {"typos": 1}},
