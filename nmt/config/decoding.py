@@ -86,11 +86,11 @@ class DecodingKeys:
     )] = "auto"  # fmt: skip
     """Treatment of text that differs from the training text. ``sentences``: the sentences of a line are translated one
     by one; text in capitals or title case is read in the case that the model knows; quotes and brackets around a
-    sentence, emoji, addresses and numbers are copied; a sentence ends as its source does; the source word replaces an
-    unknown word; a translation that repeats itself is searched for again. ``lines``: the same, but lines are not split
-    into sentences. ``none``: no treatment. ``auto``: ``lines`` if lines of the corpus have several sentences, else
-    ``sentences``. Repeats stay in a list of the N best, with a beam wider than 5, and where the training targets repeat
-    phrases too."""
+    sentence, emoji, addresses and numbers are copied, and names that a small corpus lacks; a sentence ends as its
+    source does; the source word replaces an unknown word; a translation that repeats itself is searched for again.
+    ``lines``: the same, but lines are not split into sentences. ``none``: no treatment. ``auto``: ``lines`` if lines
+    of the corpus have several sentences, else ``sentences``. Repeats stay in a list of the N best, with a beam wider
+    than 5, and where the training targets repeat phrases too."""
     temperature: Annotated[float, Gt(0), Key(
         "Sampling: divide logits by X. Below 1: rare words are rarer.", (SAMPLING,),
         {"tensorflow": "temperature", "ctranslate2": "sampling_temperature"},

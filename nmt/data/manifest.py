@@ -14,14 +14,16 @@ from nmt.errors import DataError, NmtError
 from nmt.message import Argument, Settings
 from nmt.storage.json_file import read_json, restore_remedy
 from nmt.storage.names import did_you_mean
+from nmt.tokenizers.names import COPIED_SHARE, LEAST_NAMES
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[8] = 8
-"""Number of the format in which manifests are written. Up to format 7, all pairs have the same direction. Up to
+MANIFEST_FORMAT: Literal[9] = 9
+"""Number of the format in which manifests are written. Up to format 8, there is no ``names``. Up to format 7, all pairs
+have the same direction. Up to
 format 6, there is no normalization ``nfc`` and no ``report.median_length_ratio``, and ``settings.max_length_ratio`` was
 a ratio of tokens. Format 5 has no ``repeating_targets``, format 4 has only one corpus, and format 3 has no language
 codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
@@ -112,6 +114,22 @@ class Direction(Record):
         return f"{self.source}{separator}{self.target}"
 
 
+class Names(Record):
+    """New names in the validation pairs of a small corpus; see ``nmt.tokenizers.names``."""
+
+    found: Count
+    """Number of names in validation sources that no training source has."""
+    copied: Count
+    """How many of them are in the target unchanged."""
+    known: str
+    """Words of all training sources in lower case, separated by spaces."""
+
+    @property
+    def are_copied(self) -> bool:
+        """Whether translations copy new names."""
+        return self.found >= LEAST_NAMES and self.copied >= COPIED_SHARE * self.found
+
+
 class DataReport(Record):
     """Findings about the corpus that a user should know before training."""
 
@@ -136,7 +154,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5, 6, 7, 8]
+    format: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -160,6 +178,8 @@ class Manifest(Record):
     pair."""
     repeating_targets: float | None = Field(None, ge=0, le=1)
     """Share of training targets with a phrase three times in a row; None before format 6, and for imported runs."""
+    names: Names | None = None
+    """What is known about new names; None if the dataset does not keep its training text, and before format 9."""
     report: DataReport = DataReport()
     tokenizer_of: str | None = None
     """Name of the run whose tokenizers were used; None if tokenizers were fitted on the training split."""
@@ -197,6 +217,13 @@ class Manifest(Record):
     def has_ordinary_repeats(self) -> bool:
         """Whether repeated phrases are ordinary in the targets, so that one in a translation is not a failure."""
         return self.repeating_targets is not None and self.repeating_targets >= ORDINARY_REPEATS
+
+    @property
+    def known_words(self) -> frozenset[str] | None:
+        """Words of all training sources in lower case. Translations copy names that are not among them; None: none."""
+        if self.names is None or not self.names.are_copied:
+            return None
+        return frozenset(self.names.known.split())
 
     @property
     def is_imported(self) -> bool:

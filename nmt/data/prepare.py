@@ -40,6 +40,7 @@ from nmt.data.manifest import (
     DataReport,
     Direction,
     Manifest,
+    Names,
     Side,
     SourceFile,
     SplitCounts,
@@ -58,6 +59,7 @@ from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
 from nmt.storage.outputs import refuse_inputs
 from nmt.tokenizers.base import Tokenizer, tag_id
+from nmt.tokenizers.names import count_copied, words_of
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
@@ -172,6 +174,7 @@ def prepare(
             corpora=counts,
             directions=_directions(temporary, ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
             repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
+            names=_names(temporary) if settings.subword_sampling in (True, "possible") else None,
             report=DataReport(
                 facts=[printable(fact) for fact in cleaned.facts],
                 noticed=dict(cleaned.noticed.counts),
@@ -334,6 +337,18 @@ def _training_targets(folder: Path) -> Sequences:
     files = [folder / f"train.target.{part}.npy" for part in ("tokens", "offsets")]
     tokens, offsets = (np.load(file, mmap_mode="r") for file in files)
     return Sequences(tokens, offsets)
+
+
+def _names(folder: Path) -> Names:
+    """Return what the texts of a dataset tell about new names."""
+    known = words_of(_lines(folder / "train.source.txt"))
+    pairs = zip(_lines(folder / "validation.source.txt"), _lines(folder / "validation.target.txt"), strict=True)
+    found, copied = count_copied(pairs, known)
+    return Names(found=found, copied=copied, known=" ".join(sorted(known)))
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")
 
 
 def _count_translations(written: dict[SplitName, WrittenSplit], corpus: Corpus) -> tuple[int, int]:

@@ -7,7 +7,7 @@ removes.
 import bisect
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from nmt.text.cutting import Cutter, blank, normalize_spans
@@ -16,6 +16,7 @@ from nmt.text.pieces import KEPT, LONG_WORD, SUSPICIOUS, is_word, unwrap
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
 from nmt.tokenizers.icu import has_choices
 from nmt.tokenizers.letter_case import capitalize, has_case, lower
+from nmt.tokenizers.names import find_names
 from nmt.tokenizers.scripts import Word, join_words, space_between, split_words
 from nmt.tokenizers.sentences import MOST_WORD_CHARACTERS, segment, sentences_of
 
@@ -57,7 +58,7 @@ class Parts(NamedTuple):
     removed: list[Span]
     """Spans that the model does not read, such as placeholders."""
     kept: list[Span]
-    """Spans that the model may copy by itself, such as addresses and numbers."""
+    """Spans that the model may copy by itself, such as addresses, numbers and new names."""
     tags: list[Tag]
 
 
@@ -67,9 +68,9 @@ class Reading(NamedTuple):
     text: Text
     """Model input."""
     kept: tuple[str, ...] = ()
-    """Addresses and numbers in ``text``, which the translation must contain."""
+    """Addresses, numbers and new names in ``text``, which the translation must contain."""
     bare: Text = Text("")
-    """Model input without the addresses and numbers, used if the translation of ``text`` loses one of them."""
+    """Model input without what is kept, used if the translation of ``text`` loses a part of it."""
     parts: Parts | None = None
     """Parts of the sentence; None for a sentence that the model reads whole."""
     before: str = ""
@@ -84,7 +85,8 @@ class Reader:
     """Preprocesses lines for a model. Several threads may use it."""
 
     def __init__(
-        self, tokenizer: Tokenizer, language: str, *, split: bool = True, most_tokens: int = 2**30
+        self, tokenizer: Tokenizer, language: str, *, split: bool = True, most_tokens: int = 2**30,
+        known_words: Set[str] | None = None,
     ) -> None:  # fmt: skip
         """Create a reader.
 
@@ -93,7 +95,9 @@ class Reader:
             language: language code of the source side.
             split: whether lines are split into sentences.
             most_tokens: most tokens of a sentence. A longer one is cut.
+            known_words: words in lower case. Names that are not among them are kept; None: names are not looked for.
         """
+        self._known_words = known_words
         self._tokenizer, self._language, self._split, self._most_tokens = tokenizer, language, split, most_tokens
         self._base = language.partition("-")[0].lower()
         ids = range(FIRST_WORD, tokenizer.size)
@@ -156,12 +160,15 @@ class Reader:
         if len(sentence) >= MOST_WORD_CHARACTERS:
             removed += (match.span() for match in LONG_WORD.finditer(sentence))
         removed += self._foreign_spans(blank(sentence, [*removed, *tags]))
-        addresses = [] if is_plain else _find_kept(sentence, placeholders, tags)
-        if not (removed or addresses or tags):
+        kept_spans = [] if is_plain else _find_kept(sentence, placeholders, tags)
+        if self._known_words is not None:
+            rest = blank(sentence, [*removed, *kept_spans, *tags])
+            kept_spans = sorted([*kept_spans, *find_names(rest, self._known_words)])
+        if not (removed or kept_spans or tags):
             return Reading(self._in_known_case(sentence))
-        kept = tuple(sentence[start:end] for start, end in addresses)
-        parts = Parts(sentence, removed, addresses, tags)
-        bare = self._without(parts, [*removed, *addresses]) if addresses else Text("")
+        kept = tuple(sentence[start:end] for start, end in kept_spans)
+        parts = Parts(sentence, removed, kept_spans, tags)
+        bare = self._without(parts, [*removed, *kept_spans]) if kept_spans else Text("")
         return Reading(self._without(parts, removed), kept, bare, parts=parts)
 
     def with_other_digits(self, reading: Reading) -> Text | None:

@@ -295,7 +295,10 @@ class Translator(SentenceTranslator):
     @functools.cached_property
     def _reader(self) -> Reader:
         is_split = self.config.decoding.ordinary_text != "lines"
-        return Reader(self.source, self.languages[0], split=is_split, most_tokens=self.most_tokens)
+        known_words = None if self._manifest is None else self._manifest.known_words
+        return Reader(
+            self.source, self.languages[0], split=is_split, most_tokens=self.most_tokens, known_words=known_words
+        )
 
     @functools.cached_property
     def _endings(self) -> Endings:

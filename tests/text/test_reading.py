@@ -54,6 +54,18 @@ def test_names_and_short_forms_keep_their_capitals() -> None:
     assert read_one("Bob Alice").text == Text("Bob Alice")
 
 
+def test_a_name_that_the_training_text_lacks_is_kept_and_may_be_left_out() -> None:
+    reader = Reader(SUBWORDS, "en", known_words={"bob", "alice"})
+    reading = read_one("Two women watch Zorbla and Bob, 12 Kelvin", reader)
+    assert (reading.text.text, reading.kept) == (
+        "Two women watch Zorbla and Bob, 12 Kelvin",
+        ("Zorbla", "12", "Kelvin"),
+    )
+    assert reading.bare.text == "Two women watch and Bob"
+    assert read_one("The dog plays with Alice", reader) == read_one("The dog plays with Alice")
+    assert read_one("The dog plays with Zorbla").kept == ()
+
+
 def test_no_case_is_changed_for_a_model_without_case() -> None:
     words = fit_tokenizer(["a man sleeps"], DataConfig(tokenizer="word", normalization="ascii-words"))
     for line in ("A MAN SLEEPS", "A Man Sleeps", "a man SLEEPS"):

@@ -157,6 +157,12 @@ def describe(manifest: "Manifest") -> str:
             f"{report.median_length_ratio:.2f} target characters per source character (median); pairs whose ratio "
             f"differs by a factor above {settings.max_length_ratio:g} are dropped"
         )
+    if (names := manifest.names) is not None and names.found:
+        treatment = "translations copy them" if names.are_copied else "the model translates them like other words"
+        lines.append(
+            f"{counted(names.found, 'word')} with a capital in validation sources, but in no training source; "
+            f"{names.copied:,} of them unchanged in the target: {treatment}"
+        )
     findings = {reason: f"Dropped: {count:,} x {reason}" for reason, count in manifest.dropped.items()}
     for reason, count in report.noticed.items():
         checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""
