@@ -14,6 +14,8 @@ from nmt.storage.names import check_name, did_you_mean
 
 # Training pairs of a language pair below which sampled subwords give better translations: configs/MEASUREMENTS.md.
 SAMPLED_PAIRS = 15_000
+# Training pairs of a language pair below which a dataset of subwords keeps its training text, and new names are copied.
+TEXT_PAIRS = 30_000
 # Codes that older datasets may have, although no language has them.
 _OLDER_LANGUAGE = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 
@@ -225,7 +227,7 @@ class DataConfig(Section):
     """Keep the raw training text in the dataset, so that training can segment it into different subwords in every epoch
     (Kudo 2018). true: training does so, unless ``training.subword_sampling`` is false. ``possible``: training does so
     only if ``training.subword_sampling`` is true. ``auto``: ``possible`` for subwords if a language pair has fewer than
-    15,000 training pairs on average, else false."""
+    30,000 training pairs on average, else false."""
     max_tokens: int | None = Field(500, ge=1, le=2**40)
     """Length limit for each side of a pair, in tokens. Longer pairs are dropped from training and validation, never
     from the test split. null: no limit."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.data import SAMPLED_PAIRS, DataConfig
+from nmt.config.data import TEXT_PAIRS, DataConfig
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -214,7 +214,7 @@ def _with_sampling(settings: DataConfig, pairs: float) -> DataConfig:
     """Return the settings with "auto" of ``subword_sampling`` resolved, given the training pairs of a direction."""
     if settings.subword_sampling != "auto":
         return settings
-    is_small = settings.tokenizer == "subword" and pairs < SAMPLED_PAIRS
+    is_small = settings.tokenizer == "subword" and pairs < TEXT_PAIRS
     return settings.model_copy(update={"subword_sampling": "possible" if is_small else False})
 
 

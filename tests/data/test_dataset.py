@@ -511,13 +511,13 @@ def test_dropped_pairs_are_counted_with_their_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokenizer", "sampled_pairs", "is_kept"),
+    ("tokenizer", "text_pairs", "is_kept"),
     [("subword", 1_000, True), ("subword", 100, False), ("word", 1_000, False), ("char", 1_000, False)],
 )
 def test_small_corpora_of_subwords_keep_their_text_by_default(
-    tokenizer: str, sampled_pairs: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+    tokenizer: str, text_pairs: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare_module, "SAMPLED_PAIRS", sampled_pairs)
+    monkeypatch.setattr(prepare_module, "TEXT_PAIRS", text_pairs)
     dataset = prepare_pairs(make_pairs(), tokenizer=tokenizer).dataset
     assert dataset.manifest.settings.subword_sampling == ("possible" if is_kept else False)
     assert dataset.text("train", "source").is_file() == dataset.manifest.keeps_training_text == is_kept

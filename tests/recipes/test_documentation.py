@@ -2,7 +2,7 @@
 
 from conftest import ROOT
 
-from nmt.config.data import SAMPLED_PAIRS, DataConfig
+from nmt.config.data import SAMPLED_PAIRS, TEXT_PAIRS, DataConfig
 from nmt.recipes import sizes
 from nmt.recipes.sizes import SIZES, Size
 from nmt.tokenizers.subword import VOCABULARY_SIZES
@@ -35,4 +35,4 @@ def test_the_numbers_of_small_corpora_are_documented() -> None:
     assert f"Below {sizes.PAIRS_OF_LONG_RUNS:,} pairs" in README
     assert f"at most {sizes.MOST_TOKENS // 1_000_000} million target tokens" in README
     field = DataConfig.model_json_schema()["properties"]["subword_sampling"]
-    assert f"{SAMPLED_PAIRS:,}" in field["description"]
+    assert f"{TEXT_PAIRS:,}" in field["description"]
