@@ -140,6 +140,7 @@ def write_corpora(folder: Path) -> None:
     write_sides(data, ("corpus.es", "corpus.gn"), raw[:200])
     write_sides(data, ("dev.es", "dev.gn"), raw[200:240])
     write_sides(data, ("stories.es", "stories.shp"), raw[:150])
+    write_sides(data, ("old.es", "old.shp"), raw[150:200])
     write_sides(data, ("stories-dev.es", "stories-dev.shp"), raw[200:230])
     (data / "mono.gn").write_text("".join(f"{target}\n" for _, target in raw[240:260]))
     (data / "numbered.tsv").write_text("".join(f"{n}\t{line}" for n, line in enumerate(tsv(raw).splitlines(True))))
