@@ -23,10 +23,9 @@ SIDES: tuple[Side, ...] = get_args(Side)
 
 MANIFEST_FORMAT: Literal[9] = 9
 """Number of the format in which manifests are written. Up to format 8, there is no ``names``. Up to format 7, all pairs
-have the same direction. Up to
-format 6, there is no normalization ``nfc`` and no ``report.median_length_ratio``, and ``settings.max_length_ratio`` was
-a ratio of tokens. Format 5 has no ``repeating_targets``, format 4 has only one corpus, and format 3 has no language
-codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
+have the same direction. Up to format 6, there is no normalization ``nfc`` and no ``report.median_length_ratio``, and
+``settings.max_length_ratio`` was a ratio of tokens. Format 5 has no ``repeating_targets``, format 4 has only one
+corpus, and format 3 has no language codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
 ``settings.normalization`` ``normalisation``."""
 
 

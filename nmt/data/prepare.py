@@ -348,6 +348,7 @@ def _names(folder: Path) -> Names:
 
 
 def _lines(file: Path) -> list[str]:
+    # Not splitlines: a sentence may contain U+2028 and other separators.
     return file.read_text(encoding="utf-8").split("\n")
 
 
