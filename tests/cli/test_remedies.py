@@ -70,7 +70,7 @@ Start another run from its weights with --from both => nmt train --config {base.
 step 5, batch 5 of epoch 1 => nmt train --run {other} --config base.yaml --set training.learning_rate_scale=1
 Training diverged: validation loss => nmt train --run {other} --config base.yaml --set training.learning_rate_scale=1
 manifest.json is damaged: Expecting => nmt prepare {english-german-both.pkl} --overwrite; nmt train --run new --config {base.yaml}
-has format 9 => nmt prepare {english-german-both.pkl} --overwrite; nmt train --run new --config {base.yaml}
+manifest.json has format 99 => nmt prepare {english-german-both.pkl} --overwrite; nmt train --run new --config {base.yaml}
 the SHA-256 of data/ => nmt prepare {english-german-both.pkl} --overwrite; nmt train --run new --config {base.yaml}
 # use
 Run 'base' has no BLEU to draw => nmt train --config {base.yaml} --run {new} --set training.decode_validation=500; nmt plot bleu --run {new}
