@@ -49,6 +49,7 @@ ABBREVIATED = {
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
     "--minutes 60": TINY,
     "--corpus es-gn_bt": "--corpus es-gn_bt=mono.bt.tsv.gz",  # a model that has hardly learnt writes no pairs
+    "--dataset three --run three": f"--dataset three --run three {TINY}",
     "--dataset tuned --from three": "--dataset tuned --from three --set training.epochs=1",
     "--dataset reversed --run reversed": f"--dataset reversed --run reversed {TINY}",
     "--dataset trusted --run trusted": f"--dataset trusted --run trusted {TINY}",
