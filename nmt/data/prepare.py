@@ -26,6 +26,7 @@ from nmt.data.dataset import DATASETS, Dataset, open_dataset
 from nmt.data.directions import (
     Languages,
     PairRanges,
+    TrainingCorpus,
     mirrored,
     tags_of_languages,
     training_corpora,
@@ -121,15 +122,25 @@ def prepare(
         return existing
     refuse_inputs(folder, [file.path for role_files in sources.roles.values() for file in every_file(role_files)])
     settings, named = _resolved(sources, settings, tokenizer_source)
-    corpora = training_corpora(sources, settings)
     score = _scorer(sources, settings, make_scorer)
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
         temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
-        scratch = temporary / "pairs"
-        scratch.mkdir()
-        cleaned = read_corpus(sources, settings, scratch, report, score)
-        store = stack.enter_context(PairStore(scratch))
+        manifest = _write_dataset(temporary, sources, files, settings, named, tokenizer_source, score, report)
+        write_json(temporary / "manifest.json", manifest.to_json())
+    return Dataset(folder, manifest, is_new=True)
+
+
+def _write_dataset(
+    folder: Path, sources: Sources, files: list[SourceFile], settings: DataConfig, named: tuple[str, str] | None,
+    tokenizer_source: TokenizerSource | None, score: Score | None, report: Progress,
+) -> Manifest:  # fmt: skip
+    """Write the tokenizers and the splits of a dataset to an empty folder, and return its manifest."""
+    corpora = training_corpora(sources, settings)
+    scratch = folder / "pairs"
+    scratch.mkdir()
+    cleaned = read_corpus(sources, settings, scratch, report, score)
+    with PairStore(scratch) as store:
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
@@ -138,59 +149,61 @@ def prepare(
         settings = _with_sampling(settings, len(train) / len(ranges.languages))
         cleaned = mirrored(cleaned) if settings.both_directions else cleaned
         medians = _median_ratios(train, ranges, store)
-        # Every prefix of the shuffled pairs is a random sample.
-        mixed = train[shuffled_indices(len(train), settings.seed)] if len(corpora) > 1 else train
         language_tags = tags_of_languages(ranges.languages, tokenizer_source.tags if tokenizer_source else None)
         tags = list(dict.fromkeys([*settings.tags, *language_tags.values()]))
-        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings, tags)
+        mixed = _mixed(train, corpora, settings.seed)
+        tokenizers = _write_tokenizers(folder, tokenizer_source, store, mixed, settings, tags)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
-        paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
+        paths: dict[Side, Path] = {side: folder / f"tokenizer.{side}.json" for side in SIDES}
         encodings = _encodings(ranges, medians, settings.tags, language_tags)
         with open_encoder(scratch, paths, sum(map(len, splits.values())), encodings) as encode:
             written = {
-                name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
+                name: write_split(folder, name, indices, encode, vocabulary, settings, report)
                 for name, indices in splits.items()
             }
         _record_dropped(written, cleaned, locate)
         report("comparing languages", 0, None)
         train = written["train"].kept
-        mixed = train[shuffled_indices(len(train), settings.seed)] if len(corpora) > 1 else train
-        compared = _compare_languages(cleaned, mixed, ranges, store, locate)
-        counts = _corpus_counts(train, ranges, settings.tags) if len(corpora) > 1 else {}
+        compared = _compare_languages(cleaned, _mixed(train, corpora, settings.seed), ranges, store, locate)
         median = medians[0] if len(medians) == 1 else _median_ratio(train, store)
-        shutil.rmtree(scratch)
-        ambiguous, most = _count_translations(written, cleaned)
-        header = {"header": named is not None} if settings.header == "auto" else {}
-        manifest = Manifest(
-            format=MANIFEST_FORMAT,
-            prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            corpus=files[0],
-            more_files=files[1:],
-            settings=settings.model_copy(update=header),
-            read=cleaned.read,
-            dropped=dict(cleaned.dropped.counts),
-            vocabulary={side: vocabulary[side] for side in SIDES},
-            splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
-            corpora=counts,
-            directions=_directions(temporary, ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
-            repeating_targets=round(share_of_repeats(_training_targets(temporary), tokenizers["target"]), 4),
-            names=_names(temporary) if settings.subword_sampling in (True, "possible") else None,
-            report=DataReport(
-                facts=[printable(fact) for fact in cleaned.facts],
-                noticed=dict(cleaned.noticed.counts),
-                normalized=dict(cleaned.normalized.counts),
-                places=cleaned.dropped.places | cleaned.noticed.places | cleaned.normalized.places,
-                sources_translated_often=ambiguous,
-                most_translations=most,
-                columns_looked_at=compared,
-                median_length_ratio=float(f"{median:.4g}"),
-            ),
-            tokenizer_of=tokenizer_source.run if tokenizer_source else None,
-            unit=tokenizers["source"].unit,
-            files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
-        )
-        write_json(temporary / "manifest.json", manifest.to_json())
-    return Dataset(folder, manifest, is_new=True)
+    shutil.rmtree(scratch)
+    header = {"header": named is not None} if settings.header == "auto" else {}
+    return Manifest(
+        format=MANIFEST_FORMAT,
+        prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        corpus=files[0],
+        more_files=files[1:],
+        settings=settings.model_copy(update=header),
+        read=cleaned.read,
+        dropped=dict(cleaned.dropped.counts),
+        vocabulary={side: vocabulary[side] for side in SIDES},
+        splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
+        corpora=_corpus_counts(train, ranges, settings.tags) if len(corpora) > 1 else {},
+        directions=_directions(folder, ranges, written, language_tags, medians, is_single=bool(sources.corpus)),
+        repeating_targets=round(share_of_repeats(_training_targets(folder), tokenizers["target"]), 4),
+        names=_names(folder) if settings.subword_sampling in (True, "possible") else None,
+        report=_data_report(cleaned, written, compared, median),
+        tokenizer_of=tokenizer_source.run if tokenizer_source else None,
+        unit=tokenizers["source"].unit,
+        files={file.name: sha256(file) for file in sorted(folder.iterdir())},
+    )
+
+
+def _data_report(
+    corpus: Corpus, written: dict[SplitName, WrittenSplit], compared: int, median_length_ratio: float
+) -> DataReport:
+    """Return what was found in a corpus. The languages of ``compared`` pairs were looked at."""
+    ambiguous, most = _count_translations(written, corpus)
+    return DataReport(
+        facts=[printable(fact) for fact in corpus.facts],
+        noticed=dict(corpus.noticed.counts),
+        normalized=dict(corpus.normalized.counts),
+        places=corpus.dropped.places | corpus.noticed.places | corpus.normalized.places,
+        sources_translated_often=ambiguous,
+        most_translations=most,
+        columns_looked_at=compared,
+        median_length_ratio=float(f"{median_length_ratio:.4g}"),
+    )
 
 
 def _resolved(
@@ -289,6 +302,11 @@ def _differences(
 
 
 # --- the steps
+
+
+def _mixed(train: np.ndarray, corpora: Sequence[TrainingCorpus], seed: int) -> np.ndarray:
+    """Return training pairs in an order in which every prefix is a random sample of all corpora."""
+    return train[shuffled_indices(len(train), seed)] if len(corpora) > 1 else train
 
 
 def _remove_if_empty(folder: Path, *, existed: bool) -> None:

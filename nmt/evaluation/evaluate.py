@@ -128,31 +128,19 @@ def evaluate(
     languages = _languages(systems, test_set)
     by_pair = partial(score_by_pair, test_set, metrics=metrics, tokenization=tokenization, lowercase=lowercase)
     tokenization = tokenization or tokenization_of(languages[1], test_set.references[0])
-    if by_length and test_set.sources is None:
-        raise NmtError(
-            "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
-            "number of words of their source. Add ",
-            Argument("source", "FILE"),
-            ", or leave ",
-            Argument("by_length", True),
-            " out.",
-        )
+    if by_length:
+        _check_sources(test_set)
     check_bootstrap_memory(resamples, len(test_set))
-    translations: dict[str, list[str]] = {}
-    file_translations: dict[str, list[str]] = {}
-    for name in hypotheses:
-        file, file_translations[name] = find_and_read(name)
-        test_set.check_translations(file, file_translations[name])
+    hypothesis_lines = _read_hypotheses(hypotheses, test_set)
     overlap = compare_with_training(test_set.sources, [run for system in systems for run, _ in system.members])
-    for system in systems:  # a missing epoch is an error before the first run translates, which takes time
-        if system.exported is None:
-            for member in system.members:
-                choose_epoch(*member)
+    _check_weights(systems)
 
-    described, stressed = list[System](), dict[str, list[StressRow]]()
+    described: list[System] = []
+    translations: dict[str, list[str]] = {}
+    stressed: dict[str, list[StressRow]] = {}
     variants = make_variants(test_set.sources or [], test_set.references, languages) if stress else {}
+    variant_sources = [case.source for case in chain(*variants.values())]
     for system in systems:
-        variant_sources = [case.source for case in chain(*variants.values())]
         description, translated, of_variants = translate(system, test_set, progress, variant_sources)
         described.append(description)
         translations[system.name] = [as_cell(translation.text) for translation in translated]
@@ -160,38 +148,31 @@ def evaluate(
             by_source = dict(zip(test_set.sources or [], translated, strict=True)) | of_variants
             stressed[system.name] = score_variants(variants, by_source, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
-    translations |= file_translations
+    translations |= hypothesis_lines
 
     progress("scoring", 0, len(test_set))
     lines = test_set.references
-    score_of = partial(
+    score = partial(
         score_systems, references=lines, metrics=metrics, tokenization=tokenization, resamples=resamples,
         lowercase=lowercase,
     )  # fmt: skip
-    score = partial(score_of, translations)
     unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
     chrf = {name: sentence_scores(text, lines, lowercase=lowercase) for name, text in translations.items()}
-    files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
+    picked = {
+        name: pick_examples(translated, test_set.sources, lines, chrf[name], examples)
+        for name, translated in translations.items()
+        if examples
+    }
     record = EvaluationRecord(
         nmt=version(),
-        test_set=EvaluationSetRecord(
-            dataset=test_set.dataset,
-            source=str(test_set.source_file) if test_set.source_file else None,
-            references=[str(file) for file in test_set.reference_files],
-            sentences=len(test_set),
-            sha256={str(file): sha256(file.path) for file in files},
-        ),
+        test_set=_test_set_record(test_set),
         resamples=resamples,
         lowercase=lowercase,
         systems=described,
-        scores=score(),
+        scores=score(translations),
         overlap=overlap,
-        without_overlap=score(chosen=unseen) if overlap.numbers and unseen else None,
-        examples={
-            name: pick_examples(translated, test_set.sources, lines, chrf[name], examples)
-            for name, translated in translations.items()
-            if examples
-        },
+        without_overlap=score(translations, chosen=unseen) if overlap.numbers and unseen else None,
+        examples=picked,
         by_pair=by_pair(translations),
         by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
         if by_length
@@ -200,7 +181,7 @@ def evaluate(
         stress_left_out=unchanging_variants(variants),
         terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
         confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
-        gaps=gaps(translations, score_of) if teacher else [],
+        gaps=gaps(translations, score) if teacher else [],
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf, languages)
 
@@ -243,6 +224,49 @@ def _refuse_several_pairs(test_set: EvaluationSet, arguments: Mapping[str, Any])
         f" is for one language pair, and the test set has {len(test_set.parts)}. Choose one with ",
         Settings({"decoding.source_language": first.source, "decoding.target_language": first.target}),
         ".",
+    )
+
+
+def _check_sources(test_set: EvaluationSet) -> None:
+    """Refuse scores by length of a test set without sources."""
+    if test_set.sources is None:
+        raise NmtError(
+            "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
+            "number of words of their source. Add ",
+            Argument("source", "FILE"),
+            ", or leave ",
+            Argument("by_length", True),
+            " out.",
+        )
+
+
+def _read_hypotheses(names: Sequence[str], test_set: EvaluationSet) -> dict[str, list[str]]:
+    """Return the lines of each file of translations, one for each sentence of the test set."""
+    translations = {}
+    for name in names:
+        file, lines = find_and_read(name)
+        test_set.check_translations(file, lines)
+        translations[name] = lines
+    return translations
+
+
+def _check_weights(systems: Sequence[RunSystem]) -> None:
+    """Refuse a missing epoch before the first run translates, which takes time."""
+    for system in systems:
+        if system.exported is None:
+            for run, epoch in system.members:
+                choose_epoch(run, epoch)
+
+
+def _test_set_record(test_set: EvaluationSet) -> EvaluationSetRecord:
+    source, references = test_set.source_file, test_set.reference_files
+    files = [source, *references] if source else references
+    return EvaluationSetRecord(
+        dataset=test_set.dataset,
+        source=str(source) if source else None,
+        references=[str(file) for file in references],
+        sentences=len(test_set),
+        sha256={str(file): sha256(file.path) for file in files},
     )
 
 
