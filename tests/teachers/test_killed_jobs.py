@@ -13,7 +13,7 @@ from stub_server import ANSWERS, NETWORK, StubServer, stub_server, translation
 
 LINES = [f"Sentence {number} says {{name}} and “{number * 7}”." for number in range(600)]
 COMMAND = [sys.executable, "-m", "nmt", "synthesize", "mono.en", "--forward", "--from", "en", "--to", "de"]
-KILLS = {"chat": 12, "libretranslate": 5}
+KILLS = {"chat": 20, "libretranslate": 5}
 
 
 @pytest.fixture
