@@ -51,13 +51,13 @@ class PatternTexts:
         self._shared = "".join(sorted(counts, key=lambda character: -counts[character]))
         self._classes.clear()
 
-    def pumped(self) -> Iterator[str]:
-        """Yield texts of ``LENGTH`` characters, in which a repeat of the pattern goes on and then fails."""
+    def pumped(self, length: int) -> Iterator[str]:
+        """Yield texts of about a length in characters, in which a repeat of the pattern goes on and then fails."""
         for prefix, body in dict.fromkeys(self._pumps(self._tree, "")):
             for end in ENDS:
-                yield prefix + repeated(body, LENGTH) + end
-            yield repeated(prefix + body, LENGTH)
-            yield repeated(prefix + 30 * body, LENGTH)
+                yield prefix + repeated(body, length) + end
+            yield repeated(prefix + body, length)
+            yield repeated(prefix + 30 * body, length)
 
     def fragments(self) -> list[str]:
         """Return the parts that texts for the pattern are made of."""

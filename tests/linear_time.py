@@ -33,8 +33,8 @@ import nmt
 
 MOST_SECONDS = 2.0
 SHORT, MIDDLE = 2_000, 8_000
-"""Characters of the first texts of fragments, and of the second if the first take long for their length. If both take
-so long that a text of ``LENGTH`` may be slow, it is tried too."""
+"""Characters of the first texts, and of the second if the first take long for their length. If both take so long that a
+text of ``LENGTH`` may be slow, it is tried too."""
 BUDGET = 0.05
 """Seconds of processor time for pairs of fragments: a function that takes long in linear time is tried with fewer."""
 PACKAGE = Path(nmt.__file__).parent
@@ -49,10 +49,15 @@ class Subject(NamedTuple):
 
     name: str
     call: Function
-    texts: Iterable[str]
-    """Texts of ``LENGTH`` characters."""
+    texts: Callable[[int], Iterable[str]]
+    """Returns texts of a number of characters, all of which are tried."""
     fragments: list[str]
     """Parts of further texts."""
+
+
+def no_texts(length: int) -> Iterable[str]:
+    """Return nothing: a subject may be tried with fragments alone."""
+    return []
 
 
 # --- patterns
@@ -169,7 +174,7 @@ def pattern_subjects() -> Iterator[Subject]:
     """Yield all patterns."""
     for name, (pattern, methods) in all_patterns().items():
         texts = PatternTexts(pattern)
-        yield Subject(name, asked(pattern, methods), texts.pumped(), texts.fragments())
+        yield Subject(name, asked(pattern, methods), texts.pumped, texts.fragments())
 
 
 # --- functions of text
@@ -196,7 +201,7 @@ def functions_of_text() -> Iterator[Subject]:
             required = [each for each in parameters if each.default is each.empty and each.kind in positional]
             if required and all(each.annotation in (str, "str") for each in required):
                 others = [GIVEN.get(each.name) for each in required[1:]]
-                yield Subject(f"{module.__name__}.{name}", _with(function, others), [], FRAGMENTS)
+                yield Subject(f"{module.__name__}.{name}", _with(function, others), no_texts, FRAGMENTS)
 
 
 def _with(function: Callable[..., object], others: list[str | None]) -> Function:
@@ -256,18 +261,18 @@ def parts_of_translation() -> Iterator[Subject]:
         for function in functions:
             # An object for each byte takes long in linear time too, so fewer texts are tried.
             fragments = FRAGMENTS[::6] if function is shown else FRAGMENTS
-            yield Subject(f"{function.__name__} by {kind}", function, [], fragments)
+            yield Subject(f"{function.__name__} by {kind}", function, no_texts, fragments)
     for language in ("de", "zh", "ar", "hi", "tr"):
-        yield Subject(f"sentences in {language}", _with(sentences_of, [language]), [], FRAGMENTS)
+        yield Subject(f"sentences in {language}", _with(sentences_of, [language]), no_texts, FRAGMENTS)
     long, forms = Term(("a",) * 100 + ("b",), {"x": " x "}), Glossary([Term(("0",), {"a": " a "})])
-    yield Subject("Glossary.terms_of", Glossary([long]).terms_of, [], FRAGMENTS)
-    yield Subject("Glossary.missing", lambda text: forms.missing(text, text), [], FRAGMENTS)
+    yield Subject("Glossary.terms_of", Glossary([long]).terms_of, no_texts, FRAGMENTS)
+    yield Subject("Glossary.missing", lambda text: forms.missing(text, text), no_texts, FRAGMENTS)
     for name, change in {**CHANGES, **VARIANTS}.items():
 
         def function(text: str, change: Any = change) -> object:
             return change(Pair(text, text), Pair(text, text), Random(0), ("de", "zh"))
 
-        yield Subject(f"variant {name}", function, [], FRAGMENTS)
+        yield Subject(f"variant {name}", function, no_texts, FRAGMENTS)
 
 
 # --- readers of documents
@@ -311,10 +316,10 @@ def document_subjects() -> Iterator[Subject]:
         fragments = [*in_xml, *IN_DOCUMENTS[::6]] if in_xml else IN_DOCUMENTS
         if reader not in tried:
             tried.add(reader)
-            yield Subject(f"reader of {suffix}", read, [], fragments)
+            yield Subject(f"reader of {suffix}", read, no_texts, fragments)
         if suffix in BEGINNINGS:
-            yield Subject(f"reader of {suffix}, in a cue", read_within, [], IN_DOCUMENTS)
-    yield Subject("Markup", lambda text: Markup(text).render([]), [], IN_DOCUMENTS)
+            yield Subject(f"reader of {suffix}, in a cue", read_within, no_texts, IN_DOCUMENTS)
+    yield Subject("Markup", lambda text: Markup(text).render([]), no_texts, IN_DOCUMENTS)
 
 
 _WORD_FILE = io.BytesIO()
@@ -446,27 +451,32 @@ def _tried(subject: Subject, most: float, shown: mmap.mmap) -> int:
         nonlocal count
         count += 1
         shown[:] = f"{count} {text[:60]!r} ... {text[-20:]!r}".encode("utf-8", "replace")[:256].ljust(256, b"\0")
-        begun = time.process_time()
+        # The timer makes the clock of the process coarse: milliseconds. The clock of a thread stays fine.
+        begun = time.thread_time()
         signal.setitimer(signal.ITIMER_PROF, most)
         with contextlib.suppress(Exception, SystemExit):  # a refusal is an answer
             subject.call(text)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     with contextlib.suppress(Exception, SystemExit):
         subject.call("")  # may load modules, some of which take longer than a text may
-    for text in subject.texts:
-        took(text)
-    least = took("")
-    texts = enumerate(zip(*(mixtures(subject.fragments, length) for length in (SHORT, MIDDLE, LENGTH)), strict=True))
+    least = min(took("") for _ in range(3))  # the first time takes longer
     suspect = most / (LENGTH / SHORT) ** 2
-    ends = time.process_time() + BUDGET
-    for number, (short, middle, long) in texts:
-        if number > 2 * len(subject.fragments) and time.process_time() > ends:
-            break
+
+    def lengthened(short: str, middle: str, long: str) -> None:
         seconds = took(short) - least
         if seconds > suspect and expected(seconds, took(middle) - least) > most / 2:
             took(long)
+
+    lengths = (SHORT, MIDDLE, LENGTH)
+    for texts in zip(*(subject.texts(length) for length in lengths), strict=True):
+        lengthened(*texts)
+    ends = time.process_time() + BUDGET
+    for number, texts in enumerate(zip(*(mixtures(subject.fragments, length) for length in lengths), strict=True)):
+        if number > 2 * len(subject.fragments) and time.process_time() > ends:
+            break
+        lengthened(*texts)
     return count
 
 

@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from adversarial_text import PatternTexts
+from adversarial_text import LENGTH, PatternTexts
 from conftest import ROOT
-from linear_time import SUBJECTS, Result, Subject, asked, built_patterns, trials
+from linear_time import SUBJECTS, Result, Subject, asked, built_patterns, no_texts, trials
 
 TAKES_LONG = ("documents", "functions", "patterns", "translation")
 
@@ -51,7 +51,7 @@ def test_a_fast_pattern_is_not(pattern: str) -> None:
     result = result_of(pattern)
     texts = PatternTexts(re.compile(pattern))
     # Tried on any processor; how many pairs of fragments come besides depends on its speed.
-    always = len(list(texts.pumped())) + 2 * len(texts.fragments())
+    always = len(list(texts.pumped(LENGTH))) + 2 * len(texts.fragments())
     assert result.texts > always and result.slow is None
 
 
@@ -59,8 +59,8 @@ def result_of(pattern: str | bytes) -> Result:
     """Return how a search for a pattern answers, tried between two fast ones."""
     compiled = re.compile(pattern)
     texts = PatternTexts(compiled)
-    fast = Subject("fast", str.strip, [], ["a", "b"])
-    searched = Subject("searched", asked(compiled, {"search"}), texts.pumped(), texts.fragments())
+    fast = Subject("fast", str.strip, no_texts, ["a", "b"])
+    searched = Subject("searched", asked(compiled, {"search"}), texts.pumped, texts.fragments())
     before, result, after = trials([fast, searched, fast], most=0.5)
     assert (before.slow, result.name, after.slow) == (None, "searched", None)
     return result
