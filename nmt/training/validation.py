@@ -121,7 +121,7 @@ class Validator:
 def make_validation_step(model: Seq2SeqModel, totals: RunningTotals) -> Callable[[tf.Tensor, tf.Tensor], None]:
     """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``."""
 
-    @tf.function(input_signature=BATCH)
+    @tf.function(input_signature=BATCH, autograph=False)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         states, targets = model.teacher_forcing(source, target)
         totals.add(loss_and_counts(cross_entropy(model.output_projection().logits(states), targets)))

@@ -81,7 +81,10 @@ class Update:
 
     def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
         """Return a function as one graph for batches of all shapes; the function itself with ``training.eager``."""
-        return function if self.config.eager else tf.function(function, input_signature=signature)
+        if self.config.eager:
+            return function
+        # Steps have no Python control flow on tensors. To search for it would take most of the time of tracing.
+        return tf.function(function, input_signature=signature, autograph=False)
 
     def _take_batch(
         self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor
@@ -160,19 +163,18 @@ class Update:
                 factor = tf.minimum(1.0, self.config.clip_norm / norm)
                 gradients = [gradient * factor for gradient in gradients]
             finite_loss, finite_norm = tf.math.is_finite(sums[0]), tf.math.is_finite(norm)
-            if finite_loss & finite_norm:
-                self._apply_gradients(gradients, learning_rate)
-            if self.loss_scale:
-                good = finite_loss
-            else:
-                good = finite_loss & finite_norm
+            finite = finite_loss & finite_norm
+            if not self.loss_scale:
                 self.nonfinite.note(finite_loss & ~finite_norm, batch)
-            if good:
+
+            def count() -> None:
                 self.totals.add(sums)
                 if self.loss_scale:
                     self.loss_scale.update(finite_norm)
-            else:
-                self.nonfinite.skip()
+
+            tf.cond(finite, lambda: self._apply_gradients(gradients, learning_rate), lambda: None)
+            # With a loss scale, a gradient that overflows is no fault of the batch: the step counts.
+            tf.cond(finite_loss if self.loss_scale else finite, count, self.nonfinite.skip)
 
     def _apply_gradients(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self.optimizer.apply(gradients, learning_rate)
