@@ -48,7 +48,7 @@ PAIRS_OF_LONG_RUNS = 60_000  # from this number of pairs on, a run takes all epo
 MOST_TOKENS = 8_000_000  # target tokens that the epochs of a smaller corpus have together
 # Beam search with a weak model finds translations that are too short, and a larger penalty lengthens them. The second
 # value is for small corpora, with sampled subwords.
-LENGTH_PENALTY, SMALL_LENGTH_PENALTY = 1.0, 2.0
+LENGTH_PENALTY, SMALL_LENGTH_PENALTY = 1.4, 2.0
 JOINED_PAIRS = 0.3  # share of pairs that become two joined pairs, likewise
 LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256

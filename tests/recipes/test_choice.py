@@ -84,7 +84,7 @@ def test_sampled_subwords_come_with_joined_pairs_and_longer_translations() -> No
         config = compose(facts(pairs)._replace(directions=directions, has_text=has_text)).config
         assert config.training.subword_sampling == (True if is_small else None)
         assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_small else {})
-        assert config.decoding.length_penalty == (2 if is_small else 1)
+        assert config.decoding.length_penalty == (2 if is_small else 1.4)
     own = compose(facts(10_000)._replace(has_text=True), ["training.augment={}"]).config
     assert own.training.augment == {}
 
