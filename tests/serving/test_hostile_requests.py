@@ -13,7 +13,7 @@ from running_service import RunningService, fake_service
 
 MOST = 2_000
 CLIENTS = 32  # clients at a time
-PATIENCE = 3.0  # seconds; longer than the timeout of the service
+PATIENCE = 1.5  # seconds; longer than the timeout of the service
 STRANGE = [
     "", " ", "\n" * 500, "\0", "\ufeff", "\u202e", "\ud800", "é" * 300, "a" * 3_000, "😀" * 400, "<b>" * 600,
     "<" * 1_900,
@@ -51,7 +51,7 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[RunningService]:
-    with fake_service(max_characters=MOST, max_queue=16, timeout=2.0, max_connections=40) as running:
+    with fake_service(max_characters=MOST, max_queue=16, timeout=1.0, max_connections=40) as running:
         yield running
 
 
