@@ -57,6 +57,10 @@ class TransformerConfig(ModelConfig):
     orthogonal matrix for queries, keys and values, and its transpose for the output. So the decoder starts by attending
     to source words with similar embeddings and adding them (after Trockman and Kolter 2023, "Mimetic Initialization",
     for self-attention). With ``training.initial_embeddings: cooccurrence``, translations have similar embeddings."""
+    self_attention_initializer: Literal["same", "neighbors"] = "same"
+    """Initial values of self-attention. ``same``: as set by ``initializer``. ``neighbors``: the same, but two heads of
+    each layer start with attention to the words beside a word: in the encoder to the word before and the word after, in
+    the decoder to the two words before. Needs ``positions: rotary``."""
     layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
     """Epsilon that layer normalization adds to the variance."""
     share_decoder_norm: bool = False
@@ -163,6 +167,9 @@ class TransformerConfig(ModelConfig):
             (self.positions == "rotary" and self.size_per_head % 2 > 0, "positions heads d_model head_size",
              f"Rotary positions rotate pairs of channels, so the size of a head, {self.size_per_head}, must be even. "
              "Set an even head_size, or positions: sinusoidal"),
+            (self.self_attention_initializer == "neighbors" and self.positions != "rotary",
+             "self_attention_initializer positions",
+             "Heads find neighbors by rotary positions. Set positions: rotary, or self_attention_initializer: same"),
             (self.word_embedding == "sinusoidal" and self.tie_embeddings != "none", "word_embedding tie_embeddings",
              "A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none"),
             (self.output_bias and self.tie_embeddings == "none", "output_bias tie_embeddings",

@@ -13,7 +13,8 @@ from nmt.storage.arrays import Arrays
 NEVER = -1e9
 """Bias of a token that is never generated. It is finite, so that no product with it is undefined."""
 TRAINING_ONLY = frozenset({
-    "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout", "initializer", "cross_attention_initializer"
+    "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout", "initializer",
+    "cross_attention_initializer", "self_attention_initializer",
 })  # fmt: skip
 """Keys that affect training, but not the trained model."""
 SUPPORTED = frozenset({

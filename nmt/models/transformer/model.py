@@ -37,6 +37,11 @@ from nmt.models.transformer.blocks import (
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS
 
+ENCODER_NEIGHBORS = (-1, 1)
+"""Positions, from the query's, that heads of the encoder attend to at first with ``neighbors``."""
+DECODER_NEIGHBORS = (-1, -2)
+"""The same in the decoder, which sees no later words."""
+
 
 class TransformerEncoderOutput(NamedTuple):
     """Keys and values of the encoder's output for cross-attention. All beams of a sentence share them."""
@@ -109,6 +114,12 @@ class Transformer(Seq2SeqModel):
         if self.config.cross_attention_initializer == "copying":
             for decoder_layer in self.decoder_layers:
                 decoder_layer.cross_attention.add_copying()
+        if self.config.self_attention_initializer == "neighbors":
+            for encoder_layer in self.encoder_layers:
+                encoder_layer.attention.add_neighbors(ENCODER_NEIGHBORS)
+            if self.config.decoder == "attention":
+                for decoder_layer in self.decoder_layers:
+                    decoder_layer.self_attention.add_neighbors(DECODER_NEIGHBORS)
         for layer in drawing:
             if layer in last:
                 self._replace_initializers(layer)

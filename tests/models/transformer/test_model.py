@@ -288,6 +288,34 @@ def test_cross_attention_that_copies_adds_half_of_a_like_word() -> None:
     assert {name.partition("/")[2] for name in changed} == kernels
 
 
+@pytest.mark.parametrize(
+    ("d_model", "heads", "base"), [(64, 4, 10_000.0), (64, 1, 10_000.0), (256, 4, 100.0), (4, 2, 10_000.0)]
+)
+def test_two_heads_of_each_layer_start_with_attention_to_neighbors(d_model: int, heads: int, base: float) -> None:
+    keys = {"positions": "rotary", "self_attention_initializer": "neighbors", "initializer": "small"}
+    model = built(small(d_model=d_model, heads=heads, position_base=base, **keys))
+    words = keras.random.normal((1, 9, d_model), seed=4)
+    for layers, offsets in ((model.encoder_layers, (-1, 1)), (model.decoder_layers, (-1, -2))):
+        for layer in layers:
+            attention = layer.attention if layers is model.encoder_layers else layer.self_attention
+            _, weights = attention(*attention.queries_keys_values(words))
+            for head, offset in enumerate(offsets[:heads]):
+                looks_at = np.argmax(weights[0, head], axis=-1)
+                assert looks_at[2:-2].tolist() == [position + offset for position in range(2, 7)]
+            assert not np.any(attention.query.bias.numpy().reshape(heads, -1)[2:])
+    models = []
+    for name in ("same", "neighbors"):
+        keras.utils.set_random_seed(3)
+        models.append(built(small(positions="rotary", self_attention_initializer=name)))
+    changed = {
+        "/".join(weight.path.split("/")[-3:])
+        for weight, changed_weight in zip(models[0].weights, models[1].weights, strict=True)
+        if not np.array_equal(weight, changed_weight)
+    }
+    biases = {f"{block}/{name}/bias" for block in ("attention", "self_attention") for name in ("query", "key")}
+    assert changed == biases
+
+
 def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
     """The layer equals blocks with the same weights, joined by hand without the parts that are left out."""
     x, mask = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.ones([2, 1, 1, 4], tf.bool)
