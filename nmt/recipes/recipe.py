@@ -194,6 +194,7 @@ def heads_for(width: int) -> int:
 def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]) -> dict[str, Any]:
     width = _positive(given, "model.d_model", size.width)
     head_size = _positive(given, "model.head_size", width // _positive(given, "model.heads", heads_for(width)))
+    rotary = head_size % 2 == 0 and given.get("model.positions", "rotary") == "rotary"
     return {
         "encoder_layers": size.layers,
         "decoder_layers": size.layers,
@@ -204,7 +205,7 @@ def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]
         "initializer": "small",
         "cross_attention_initializer": "copying",
         "tie_embeddings": "all" if facts.is_joint else "output",
-        **({} if head_size % 2 else {"positions": "rotary"}),
+        **({"self_attention_initializer": "neighbors", "positions": "rotary"} if rotary else {}),
     }
 
 

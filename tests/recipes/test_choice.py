@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, TransformerConfig
 from nmt.recipes import sizes
 from nmt.recipes.recipe import Facts, Recipe, choose, compose, steps_for
 from nmt.recipes.sizes import SIZES, WARMUP_STEPS, dropout_for, most_epochs, size_for, smaller
@@ -137,7 +137,10 @@ def test_muon_is_for_transformers_at_twice_the_peak_of_adam(own: list[str], opti
      (["model.head_size=5"], "sinusoidal"), (["model.head_size=5", "model.positions=learned"], "learned")],
 )  # fmt: skip
 def test_positions_are_rotary_where_heads_have_pairs_of_channels(own: list[str], positions: str) -> None:
-    assert compose(facts(), own).config.model.positions == positions  # type: ignore[attr-defined]
+    model = compose(facts(), own).config.model
+    assert isinstance(model, TransformerConfig)
+    assert model.positions == positions
+    assert model.self_attention_initializer == ("neighbors" if positions == "rotary" else "same")
 
 
 @pytest.mark.parametrize(
