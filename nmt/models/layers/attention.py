@@ -176,12 +176,12 @@ class MultiHeadAttention(Layer):
         angles = angle_rates(self.head_size, self.rotary_base)
         fast = angles > SLOWEST_PLANE
         length = math.sqrt(NEIGHBOR_SCORE / (self.scale * np.sum(1 - np.cos(angles[fast]))))
-        shape = (self.heads, self.head_size)
-        query, key = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        lengths = length * fast  # of the vector in each plane, [d / 2]
+        query, key = (np.zeros((self.heads, self.head_size), np.float32) for _ in range(2))
         for head, offset in enumerate(offsets[: self.heads]):
-            key[head] = np.concatenate([length * fast, np.zeros_like(angles)])
             turned = offset * angles
-            query[head] = np.concatenate([length * fast * np.cos(turned), length * fast * np.sin(turned)])
+            query[head] = np.concatenate([lengths * np.cos(turned), lengths * np.sin(turned)])
+            key[head] = np.concatenate([lengths, np.zeros_like(lengths)])
         for layer, bias in ((self.query, query), (self.key, key)):
             layer.specs["bias"].initializer = _constant(bias.reshape(-1))
 
