@@ -168,8 +168,13 @@ def choose(
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
-    penalty = sizes.SMALL_LENGTH_PENALTY if facts.is_small else sizes.LENGTH_PENALTY
-    return {**sections, "decoding": {"length_penalty": penalty}}
+    return {**sections, "decoding": {"length_penalty": length_penalty_for(facts)}}
+
+
+def length_penalty_for(facts: Facts) -> float:
+    """Return the length penalty of beam search, larger where the search would end translations too early."""
+    has_long_sentences = facts.target_length >= sizes.LONG_SENTENCE and facts.pairs < sizes.PAIRS_OF_LONG_RUNS
+    return sizes.LARGER_LENGTH_PENALTY if facts.is_small or has_long_sentences else sizes.LENGTH_PENALTY
 
 
 def epochs_for(facts: Facts, size: Size) -> int:

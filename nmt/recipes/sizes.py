@@ -46,9 +46,11 @@ WARMUP_SHARE = 0.15  # largest share of a run's steps that are warm-up
 PAIRS_FOR_GPU, GPU_BATCH = 1_000_000, 16_384  # from this number of pairs on, GPU_BATCH leaves enough steps
 PAIRS_OF_LONG_RUNS = 60_000  # from this number of pairs on, a run takes all epochs of its row
 MOST_TOKENS = 8_000_000  # target tokens that the epochs of a smaller corpus have together
-# Beam search with a weak model finds translations that are too short, and a larger penalty lengthens them. The second
-# value is for small corpora, with sampled subwords.
-LENGTH_PENALTY, SMALL_LENGTH_PENALTY = 1.4, 2.0
+# Beam search with a weak model finds translations that are too short, above all for long sentences. A larger penalty
+# lengthens them. The second value is for small corpora, with sampled subwords, and for fewer pairs than
+# PAIRS_OF_LONG_RUNS with a median of at least LONG_SENTENCE target tokens.
+LENGTH_PENALTY, LARGER_LENGTH_PENALTY = 1.4, 2.0
+LONG_SENTENCE = 25
 JOINED_PAIRS = 0.3  # share of pairs that become two joined pairs, likewise
 LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256

@@ -85,6 +85,8 @@ def test_sampled_subwords_come_with_joined_pairs_and_longer_translations() -> No
         assert config.training.subword_sampling == (True if is_small else None)
         assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_small else {})
         assert config.decoding.length_penalty == (2 if is_small else 1.4)
+    for pairs, length, penalty in [(59_999, 25, 2), (59_999, 24, 1.4), (60_000, 25, 1.4)]:
+        assert compose(facts(pairs, length)).config.decoding.length_penalty == penalty
     own = compose(facts(10_000)._replace(has_text=True), ["training.augment={}"]).config
     assert own.training.augment == {}
 
