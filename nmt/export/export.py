@@ -164,7 +164,7 @@ def export_run(
     parts = sentences_of(dataset, "validation", model, most)
     with atomic_folder(folder, replace=overwrite) as temporary:
         report(f"translating {counted(sum(len(part.sources) for part in parts), 'validation sentence')} with nmt")
-        ours = translate_ourselves(model, parts)
+        ours = translate_ourselves(exporter, model, parts)
         report(f"writing the model for {exporter.consumer}")
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")
@@ -175,7 +175,7 @@ def export_run(
         beam_search = exporter.translate_with_beams(model, temporary, *with_tags(parts))
         if beam_search:
             beams, theirs = beam_search
-            ours = translate_ourselves(model, parts, beams)
+            ours = translate_ourselves(exporter, model, parts, beams)
             compare(exporter, parts, ours, theirs, tolerance)
         parts = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, *with_tags(parts))

@@ -120,9 +120,11 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
     return [part for part in parts if part.sources] or parts[:1]
 
 
-def translate_ourselves(model: TrainedModel, parts: list[Sentences], beams: int = 1) -> list[str]:
-    """Return nmt's translations with K beams (1: greedy) in float32."""
+def translate_ourselves(exporter: Exporter, model: TrainedModel, parts: list[Sentences], beams: int = 1) -> list[str]:
+    """Return nmt's translations with K beams (1: greedy) in float32. They may repeat what an export's may."""
     settings = {"beam_size": beams, "mbr_candidates": 0, "precision": "float32"}
+    if "no_repeat_ngram_size" not in exporter.exported_keys(model.config.decoding):
+        settings["no_repeat_ngram_size"] = 0
     translator, translations = None, []
     for part in parts:
         source, target = part.direction.languages

@@ -13,7 +13,7 @@ import pytest
 import sacrebleu
 import sentencepiece
 import yaml
-from conftest import MakeRun, nmt
+from conftest import SHORT_SEARCH, MakeRun, nmt
 
 from nmt.data.dataset import open_dataset
 from nmt.data.sources.text_file import TextFile, read_lines
@@ -230,6 +230,11 @@ def test_argos_package_holds_what_argos_translate_installs(exported: Exported, t
     assert (metadata["from_code"], metadata["to_code"]) == ("en", "de")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / package.stem / "sentencepiece.model"))
     assert pieces.encode("im\u00a0 one two!") == TrainedModel.of(run, None).source.encode("im\u00a0 one two!")
+
+
+def test_argos_which_lets_translations_repeat_is_compared_with_such_translations(make_run: MakeRun) -> None:
+    run = make_run("subword", {**SHORT_SEARCH, "no_repeat_ngram_size": 1}, tie_embeddings="all")
+    assert export_run(run, find_exporter("argos", "float32")).comparison.different == 0
 
 
 def test_argos_refuses_a_vocabulary_for_each_side(make_run: MakeRun) -> None:
