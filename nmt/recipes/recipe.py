@@ -45,6 +45,8 @@ class Facts(NamedTuple):
     """Number of language pairs that the model translates, with each direction counted."""
     has_text: bool = False
     """Whether the dataset has its training text, so that subwords can be sampled."""
+    has_repeats: bool = False
+    """Whether repeated phrases are ordinary in the targets."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -58,7 +60,7 @@ class Facts(NamedTuple):
         directions = len(manifest.all_directions)
         return cls(
             dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint, directions,
-            manifest.keeps_training_text,
+            manifest.keeps_training_text, manifest.has_ordinary_repeats,
         )  # fmt: skip
 
     @property
@@ -168,13 +170,19 @@ def choose(
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
-    return {**sections, "decoding": {"length_penalty": length_penalty_for(facts)}}
+    return {**sections, "decoding": decoding_for(facts)}
 
 
-def length_penalty_for(facts: Facts) -> float:
-    """Return the length penalty of beam search, larger where the search would end translations too early."""
+def decoding_for(facts: Facts) -> dict[str, Any]:
+    """Return the settings of decoding. Translations of a weak model end too early in beam search, and repeat phrases.
+
+    Models are weak if they learn from few pairs, or from long sentences and not very many pairs.
+    """
     has_long_sentences = facts.target_length >= sizes.LONG_SENTENCE and facts.pairs < sizes.PAIRS_OF_LONG_RUNS
-    return sizes.LARGER_LENGTH_PENALTY if facts.is_small or has_long_sentences else sizes.LENGTH_PENALTY
+    if not (facts.is_small or (facts.has_text and has_long_sentences)):
+        return {"length_penalty": sizes.LENGTH_PENALTY}
+    repeats = {} if facts.has_repeats else {"no_repeat_ngram_size": sizes.NO_REPEAT}
+    return {"length_penalty": sizes.LARGER_LENGTH_PENALTY, **repeats}
 
 
 def epochs_for(facts: Facts, size: Size) -> int:

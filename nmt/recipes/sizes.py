@@ -51,6 +51,7 @@ MOST_TOKENS = 8_000_000  # target tokens that the epochs of a smaller corpus hav
 # PAIRS_OF_LONG_RUNS with a median of at least LONG_SENTENCE target tokens.
 LENGTH_PENALTY, LARGER_LENGTH_PENALTY = 1.4, 2.0
 LONG_SENTENCE = 25
+NO_REPEAT = 4  # tokens of a sequence that translations with the larger penalty never repeat
 JOINED_PAIRS = 0.3  # share of pairs that become two joined pairs, likewise
 LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256

@@ -85,10 +85,17 @@ def test_sampled_subwords_come_with_joined_pairs_and_longer_translations() -> No
         assert config.training.subword_sampling == (True if is_small else None)
         assert config.training.augment == ({"join": sizes.JOINED_PAIRS} if is_small else {})
         assert config.decoding.length_penalty == (2 if is_small else 1.4)
-    for pairs, length, penalty in [(59_999, 25, 2), (59_999, 24, 1.4), (60_000, 25, 1.4)]:
-        assert compose(facts(pairs, length)).config.decoding.length_penalty == penalty
     own = compose(facts(10_000)._replace(has_text=True), ["training.augment={}"]).config
     assert own.training.augment == {}
+
+
+def test_translations_of_weak_models_are_longer_and_repeat_no_phrases() -> None:
+    for pairs, length, is_weak in [(59_999, 25, True), (59_999, 24, False), (60_000, 25, False), (9_000, 10, True)]:
+        corpus = facts(pairs, length)._replace(has_text=True)
+        decoding = compose(corpus).config.decoding
+        assert (decoding.length_penalty, decoding.no_repeat_ngram_size) == ((2, 4) if is_weak else (1.4, 0))
+        assert compose(corpus._replace(has_repeats=True)).config.decoding.no_repeat_ngram_size == 0
+        assert compose(corpus._replace(has_text=False)).config.decoding.length_penalty == 1.4
 
 
 def test_the_table_is_in_order() -> None:
