@@ -121,7 +121,10 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
 
 
 def translate_ourselves(exporter: Exporter, model: TrainedModel, parts: list[Sentences], beams: int = 1) -> list[str]:
-    """Return nmt's translations with K beams (1: greedy) in float32. They may repeat what an export's may."""
+    """Return nmt's translations with K beams (1: greedy) in float32.
+
+    They may repeat phrases if the consumer has no setting that forbids it.
+    """
     settings = {"beam_size": beams, "mbr_candidates": 0, "precision": "float32"}
     if "no_repeat_ngram_size" not in exporter.exported_keys(model.config.decoding):
         settings["no_repeat_ngram_size"] = 0
