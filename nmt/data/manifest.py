@@ -21,12 +21,12 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[9] = 9
-"""Number of the format in which manifests are written. Up to format 8, there is no ``names``. Up to format 7, all pairs
-have the same direction. Up to format 6, there is no normalization ``nfc`` and no ``report.median_length_ratio``, and
-``settings.max_length_ratio`` was a ratio of tokens. Format 5 has no ``repeating_targets``, format 4 has only one
-corpus, and format 3 has no language codes. Up to format 2, a side has exactly one token file. Format 1 spells the key
-``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[10] = 10
+"""Number of the format in which manifests are written. Up to format 9, there is no ``report.letters``, and up to format
+8 no ``names``. Up to format 7, all pairs have the same direction. Up to format 6, there is no normalization ``nfc`` and
+no ``report.median_length_ratio``, and ``settings.max_length_ratio`` was a ratio of tokens. Format 5 has no
+``repeating_targets``, format 4 has only one corpus, and format 3 has no language codes. Up to format 2, a side has
+exactly one token file. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
 
 
 def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
@@ -129,6 +129,19 @@ class Names(Record):
         return self.found >= LEAST_NAMES and self.copied >= COPIED_SHARE * self.found
 
 
+class Letter(Record):
+    """A letter that is frequent in training or in validation, and rare in the other; see ``nmt.data.spelling``."""
+
+    language: str
+    """Code of the language."""
+    letter: str
+    """The letter in lower case."""
+    training: float = Field(ge=0, le=1)
+    """Share among the letters of the training text."""
+    validation: float = Field(ge=0, le=1)
+    """Share among the letters of the validation text."""
+
+
 class DataReport(Record):
     """Findings about the corpus that a user should know before training."""
 
@@ -148,12 +161,15 @@ class DataReport(Record):
     """Number of training pairs whose languages were compared with the languages of their columns."""
     median_length_ratio: float | None = Field(None, gt=0)
     """Median of target characters per source character in training. ``data.max_length_ratio`` is relative to it."""
+    letters: list[Letter] = Field(default_factory=list)
+    """Letters that may belong to different spellings in training and validation, by language. Empty before format
+    10."""
 
 
 class Manifest(Record):
     """Content of ``manifest.json``: what ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]
+    format: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -341,7 +357,7 @@ def _known_code(key: str, code: str | None, known: list[str]) -> str:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file of format 1 to 8.
+    """Return the manifest in a file of format 1 to 10.
 
     Raises:
         NotFoundError: if there is no such file.

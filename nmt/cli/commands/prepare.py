@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
 MANY_REPEATS = 0.1  # share of pairs that repeat earlier ones, from which on the report names the remedy
+MOST_LETTERS = 12  # letters of a language that the report names
 SPLIT_HELP = "pairs, in one or two files. Default: a share."
 
 
@@ -163,6 +164,7 @@ def describe(manifest: "Manifest") -> str:
             f"{counted(names.found, 'word')} with a capital in validation sources, but in no training source; "
             f"{names.copied:,} of them unchanged in the target: {treatment}"
         )
+    lines += _spelling_lines(manifest)
     findings = {reason: f"Dropped: {count:,} x {reason}" for reason, count in manifest.dropped.items()}
     for reason, count in report.noticed.items():
         checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""
@@ -176,6 +178,20 @@ def describe(manifest: "Manifest") -> str:
     for reason, finding in findings.items():
         lines += [finding, *(f"    {place}" for place in report.places.get(reason, []))]
     return printable("\n".join(lines))
+
+
+def _spelling_lines(manifest: "Manifest") -> list[str]:
+    """Return the letters whose shares in training and validation are very different, a line for each language."""
+    by_language: dict[str, list[str]] = {}
+    for letter in manifest.report.letters:
+        row = f"{letter.letter} {1000 * letter.training:.1f} and {1000 * letter.validation:.1f}"
+        by_language.setdefault(letter.language, []).append(row)
+    return [
+        f"Letters ({language}) whose shares differ most, per 1,000 letters in training and validation: "
+        f"{', '.join(rows[:MOST_LETTERS])}{', ...' if len(rows) > MOST_LETTERS else ''}. If these are two spellings, "
+        "convert one of them before you prepare the files (configs/SMALL-CORPORA.md)"
+        for language, rows in by_language.items()
+    ]
 
 
 def _share_of_repeats(manifest: "Manifest", count: int) -> str:
