@@ -68,12 +68,6 @@ class Facts(NamedTuple):
         """Whether subwords are to be sampled, and what goes with it: few pairs, and a dataset that allows it."""
         return self.has_text and self.pairs / self.directions < SAMPLED_PAIRS
 
-    @property
-    def makes_weak_model(self) -> bool:
-        """Whether models are weak: those that learn from few pairs, or from long sentences and not very many pairs."""
-        has_long_sentences = self.target_length >= sizes.LONG_SENTENCE and self.pairs < sizes.PAIRS_OF_LONG_RUNS
-        return self.is_small or (self.has_text and has_long_sentences)
-
 
 class Recipe(NamedTuple):
     """Configuration chosen for a dataset, with the reasons."""
@@ -159,8 +153,6 @@ def choose(
     peak *= sizes.MUON_PEAK if given.get("training.optimizer", optimizer) == "muon" else 1
     has_words = is_transformer and given.get("model.word_embedding") != "sinusoidal"
     scores = given.get("training.decode_validation") != 0 and facts.validation_pairs >= sizes.SENTENCES_FOR_BLEU
-    # The BLEU of weak models is near zero, so its changes are chance.
-    measure = "chrf" if facts.directions > 1 or facts.makes_weak_model else "bleu"
     training = {
         "epochs": epochs,
         "batch_type": "tokens",
@@ -174,7 +166,7 @@ def choose(
         "label_smoothing": 0.1,
         "average_last": 1,  # the rate ends at zero
         "decode_validation": 200,
-        "best_by": measure if scores else "accuracy",
+        "best_by": ("chrf" if facts.directions > 1 else "bleu") if scores else "accuracy",
         "max_to_keep": 5,
     }
     sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
@@ -182,8 +174,12 @@ def choose(
 
 
 def decoding_for(facts: Facts) -> dict[str, Any]:
-    """Return the settings of decoding. Translations of weak models end too early in beam search, and repeat phrases."""
-    if not facts.makes_weak_model:
+    """Return the settings of decoding. Translations of a weak model end too early in beam search, and repeat phrases.
+
+    Models are weak if they learn from few pairs, or from long sentences and not very many pairs.
+    """
+    has_long_sentences = facts.target_length >= sizes.LONG_SENTENCE and facts.pairs < sizes.PAIRS_OF_LONG_RUNS
+    if not (facts.is_small or (facts.has_text and has_long_sentences)):
         return {"length_penalty": sizes.LENGTH_PENALTY}
     repeats = {} if facts.has_repeats else {"no_repeat_ngram_size": sizes.NO_REPEAT}
     return {"length_penalty": sizes.LARGER_LENGTH_PENALTY, **repeats}
