@@ -35,13 +35,14 @@ class Speed(NamedTuple):
     """Time of an optimizer step in seconds."""
     steps: int
     """Number of optimizer steps of an epoch."""
-    validation_seconds: float
-    """Time of the validation of an epoch, with its translations, in seconds."""
+    other_seconds: float
+    """Time of an epoch apart from its steps, in seconds: sampling subwords, planning batches, validation and its
+    translations."""
 
     @property
     def epoch_seconds(self) -> float:
         """Time of an epoch with its validation in seconds."""
-        return self.step_seconds * self.steps + self.validation_seconds
+        return self.step_seconds * self.steps + self.other_seconds
 
     def epochs(self, minutes: float) -> int:
         """Return the number of epochs that fit into minutes."""
@@ -67,9 +68,12 @@ def measure_speed(config: Config, dataset: Dataset) -> Speed:
             trainer.validator.translate(trainer.update.weights, never_stop)
             decoding_seconds = time.perf_counter() - started
         batches = len(trainer.pipeline.plan(1))
+        started = time.perf_counter()
+        trainer.pipeline.plan(2)  # not 1: sampling is slower when it meets a word for the first time
+        planning_seconds = time.perf_counter() - started
     del trainer
     gc.collect()
-    return Speed(step_seconds * batches / steps, steps, validation_seconds + decoding_seconds)
+    return Speed(step_seconds * batches / steps, steps, planning_seconds + validation_seconds + decoding_seconds)
 
 
 def _step_seconds(trainer: Trainer) -> float:

@@ -453,7 +453,8 @@ def test_a_changed_tokenizer_is_refused(small: Dataset) -> None:
     (small.folder / "tokenizer.target.json.old").write_text("mine")
     assert small.tokenizers()[1].size == small.manifest.vocabulary["target"]
     path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
-    for dataset, message in ((small, "the SHA-256 of"), (sign(small, path.name), "its manifest states")):
+    reopened = open_dataset(small.name)
+    for dataset, message in ((reopened, "the SHA-256 of"), (sign(small, path.name), "its manifest states")):
         with pytest.raises(DataError, match=message):
             dataset.tokenizers()
 
@@ -474,6 +475,8 @@ def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
             assert sequences.lengths.max() <= prepared.lengths.max()
             assert sequences.tokens.dtype == prepared.tokens.dtype
         assert [tokenizer.decode(prepared[index]) for index in range(len(prepared))] == lines
+    resumed = open_dataset(raw.name).resample_subwords(1, 2)  # which has not sampled the words of epoch 1
+    assert resumed.target.tokens.tolist() == epochs[2].target.tokens.tolist()
     path = raw.text("train", "target")
     path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
     for dataset, message in ((raw, "the SHA-256 of"), (sign(raw, path.name), r"ends after \d+ lines")):
