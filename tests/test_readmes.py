@@ -139,7 +139,7 @@ def write_corpora(folder: Path) -> None:
     (data / "es-gn.tsv").write_text(tsv(pairs[:250]))
     (data / "dev.tsv").write_text(tsv(pairs[250:280]))
     write_sides(data, ("shp.es", "shp.shp"), pairs[:200])
-    write_sides(data, ("corpus.es", "corpus.gn"), raw[:200])
+    write_sides(folder, ("corpus.es", "corpus.gn"), raw[:200])
     write_sides(data, ("dev.es", "dev.gn"), raw[200:240])
     write_sides(data, ("stories.es", "stories.shp"), raw[:150])
     write_sides(data, ("old.es", "old.shp"), raw[150:200])

@@ -77,19 +77,19 @@ def measure_speed(config: Config, dataset: Dataset) -> Speed:
 
 
 def _step_seconds(trainer: Trainer) -> float:
-    """Return the time of an ordinary batch once the speed is steady.
+    """Return the mean time of a batch once the speed is steady.
 
     The first steps trace graphs and allocate memory, and TensorFlow prepares its matrix products for each new shape. So
     a process needs dozens of steps to reach its speed.
     """
-    plan, fastest = trainer.pipeline.plan(1), math.inf
+    plan, before = trainer.pipeline.plan(1), math.inf
     order = np.random.default_rng(0).permutation(max(len(plan), TIMED_STEPS * MOST_ROUNDS)) % len(plan)
     for numbers in np.split(order[: TIMED_STEPS * MOST_ROUNDS], MOST_ROUNDS):
-        seconds = float(np.median(trainer.profile([plan[number] for number in numbers])))
-        if seconds > (1 - STEADY) * fastest:
-            return min(seconds, fastest)
-        fastest = seconds
-    return fastest
+        seconds = float(np.mean(trainer.profile([plan[number] for number in numbers])))
+        if seconds > (1 - STEADY) * before:
+            return (before + seconds) / 2
+        before = seconds
+    return before
 
 
 def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float) -> tuple[Recipe | None, int, str]:
