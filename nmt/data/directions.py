@@ -14,10 +14,15 @@ import numpy as np
 from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.languages import matching_code, pair_of_codes, standard_code
 from nmt.data.cleaning import Corpus, Sources, role_of
-from nmt.data.manifest import SIDES, SPLITS, SplitName
+from nmt.data.manifest import SIDES, SPLITS, Letter, SplitName
+from nmt.data.pair_store import PairStore
+from nmt.data.sources.pairs import Pair
 from nmt.data.variants import Languages
 from nmt.errors import ConfigError, DataError
 from nmt.message import Argument, Settings
+from nmt.tokenizers.spelling import differing_letters
+
+LETTER_PAIRS = 20_000  # largest sample of a split whose letters are counted, in pairs
 
 
 class TrainingCorpus(NamedTuple):
@@ -184,3 +189,46 @@ def mirrored(cleaned: Corpus) -> Corpus:
     """Return a corpus in which the reversed pairs follow the N pairs that were read: pair N + i is pair i reversed."""
     sources, targets = cleaned.sources, cleaned.targets
     return replace(cleaned, sources=np.concatenate([sources, targets]), targets=np.concatenate([targets, sources]))
+
+
+def letters_of_directions(
+    train: np.ndarray, validation: np.ndarray, ranges: PairRanges, corpus_tags: list[str], store: PairStore
+) -> list[Letter]:
+    """Return the letters that differ between training and validation, by direction; see ``nmt.tokenizers.spelling``.
+
+    Reversed pairs are left out, and corpora with a tag too, since a tag may be there to tell spellings apart.
+
+    Args:
+        train: indices of the training pairs, int64 [N].
+        validation: indices of the validation pairs, int64 [N].
+        ranges: the pairs by direction.
+        corpus_tags: names of the corpora with a tag.
+        store: the pairs.
+    """
+    for part in ranges.parts:
+        if part.split == "train" and part.corpus.origin in corpus_tags:
+            train = train[~np.isin(train, part.pairs)]
+    letters = []
+    for number, languages in enumerate(ranges.languages):
+        in_training, in_validation = (
+            _sample(split[ranges.directions[split] == number], store) for split in (train, validation)
+        )
+        for column, language in enumerate(languages):
+            differing = differing_letters(
+                [pair[column] for pair in in_training], [pair[column] for pair in in_validation]
+            )
+            for letter, training_share, validation_share in differing:
+                letters.append(Letter(
+                    language=language,
+                    letter=letter,
+                    training=round(training_share, 5),
+                    validation=round(validation_share, 5),
+                ))  # fmt: skip
+    return letters
+
+
+def _sample(indices: np.ndarray, store: PairStore) -> list[Pair]:
+    """Return up to ``LETTER_PAIRS`` pairs at even distances, without reversed pairs."""
+    as_read = indices[indices < len(store)]
+    step = 1 + len(as_read) // LETTER_PAIRS
+    return store.read(as_read[::step])

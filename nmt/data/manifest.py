@@ -130,7 +130,7 @@ class Names(Record):
 
 
 class Letter(Record):
-    """A letter that is frequent in training or in validation, and rare in the other; see ``nmt.data.spelling``."""
+    """A letter that is frequent in training or validation, and rare in the other; see ``nmt.tokenizers.spelling``."""
 
     language: str
     """Code of the language."""

@@ -27,6 +27,7 @@ from nmt.data.directions import (
     Languages,
     PairRanges,
     TrainingCorpus,
+    letters_of_directions,
     mirrored,
     tags_of_languages,
     training_corpora,
@@ -51,9 +52,7 @@ from nmt.data.manifest import (
 from nmt.data.pair_store import PairStore
 from nmt.data.repeats import share_of_repeats
 from nmt.data.sources.formats import named_columns
-from nmt.data.sources.pairs import Pair
 from nmt.data.sources.text_file import every_file, reading
-from nmt.data.spelling import differing_letters
 from nmt.data.splitting import assign_splits, shuffled_indices
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConfigError, ConflictError, printable
@@ -67,7 +66,6 @@ from nmt.tokenizers.names import count_copied, words_of
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters for fitting a subword vocabulary; they take less than 1 GB of memory
-LETTER_PAIRS = 20_000  # largest sample of a split whose letters are counted, in pairs
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -170,7 +168,7 @@ def _write_dataset(
         train = written["train"].kept
         compared = _compare_languages(cleaned, _mixed(train, corpora, settings.seed), ranges, store, locate)
         median = medians[0] if len(medians) == 1 else _median_ratio(train, store)
-        letters = _letters(train, written["validation"].kept, ranges, settings.tags, store)
+        letters = letters_of_directions(train, written["validation"].kept, ranges, settings.tags, store)
     shutil.rmtree(scratch)
     header = {"header": named is not None} if settings.header == "auto" else {}
     return Manifest(
@@ -443,42 +441,6 @@ def _compare_languages(
             corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
         examined += len(sample)
     return examined
-
-
-def _letters(
-    train: np.ndarray, validation: np.ndarray, ranges: PairRanges, corpus_tags: list[str], store: PairStore
-) -> list[Letter]:
-    """Return the letters that differ between training and validation, in each direction, without reversed pairs.
-
-    Corpora with a tag are left out, since a tag may be there to tell spellings apart.
-    """
-    for part in ranges.parts:
-        if part.split == "train" and part.corpus.origin in corpus_tags:
-            train = train[~np.isin(train, part.pairs)]
-    letters = []
-    for number, languages in enumerate(ranges.languages):
-        in_training, in_validation = (
-            _sample(split[ranges.directions[split] == number], store) for split in (train, validation)
-        )
-        for column, language in enumerate(languages):
-            differing = differing_letters(
-                [pair[column] for pair in in_training], [pair[column] for pair in in_validation]
-            )
-            for letter, training_share, validation_share in differing:
-                letters.append(Letter(
-                    language=language,
-                    letter=letter,
-                    training=round(training_share, 5),
-                    validation=round(validation_share, 5),
-                ))  # fmt: skip
-    return letters
-
-
-def _sample(indices: np.ndarray, store: PairStore) -> list[Pair]:
-    """Return up to ``LETTER_PAIRS`` pairs at even distances, without reversed pairs."""
-    as_read = indices[indices < len(store)]
-    step = 1 + len(as_read) // LETTER_PAIRS
-    return store.read(as_read[::step])
 
 
 def _median_ratio(train: np.ndarray, store: PairStore) -> float:

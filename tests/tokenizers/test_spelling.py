@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.dataset import open_dataset
-from nmt.data.spelling import LEAST_LETTERS, differing_letters
+from nmt.tokenizers.spelling import LEAST_LETTERS, differing_letters
 
 SENTENCES = {
     "de": "Die süßen Äpfel und grünen Gärten im Frühjahr sind schön",
