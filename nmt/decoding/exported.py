@@ -185,10 +185,12 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
         selected = exported.run
     else:
         selected = find_run(run)
-        if not (selected.folder / EXPORTS / export / DESCRIPTION).is_file():
+        folder = selected.folder / EXPORTS
+        if not (folder / export / DESCRIPTION).is_file():
+            names = sorted(path.parent.name for path in folder.glob(f"[!.]*/{DESCRIPTION}"))
+            exports = f"Its exports: {', '.join(names)}" if names else f"Exports are in {folder}"
             raise NotFoundError(
-                f"Run {selected.name!r} has no export {export!r}. Exports are in {selected.folder / EXPORTS}. Make one "
-                "with: ",
+                f"Run {selected.name!r} has no export {export!r}. {exports}. Make one with: ",
                 Command(
                     "export",
                     Argument("run", selected.name),
@@ -196,7 +198,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
                     _name_argument(selected, export),
                 ),
             )
-        exported = open_export(selected.folder / EXPORTS / export)
+        exported = open_export(folder / export)
     description = exported.description
     if description.to not in PROGRAMS:
         raise NmtError(

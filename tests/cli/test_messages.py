@@ -82,6 +82,8 @@ $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'
 $ nmt export --to ctranslate2
+$ nmt translate --export ctranslate2 'im thirsty'  => Its exports: ctranslate2-float32
+$ nmt export --to ctranslate2
 $ nmt translate --export ctranslate2-float32 --set decoding.precision=bfloat16 'im thirsty'
 => --set decoding.precision=bfloat16 is for TensorFlow
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder with a complete model
