@@ -14,6 +14,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm_placement": "pre", "tie_embeddings": "none"},
     "learned": {"positions": "learned", "tie_embeddings": "all"},
     "rotary": {"positions": "rotary", "position_base": 100.0},
+    "normalized queries and keys": {"positions": "rotary", "query_key_norm": True},
     "book": BOOK,
     "marian": {"activation": "swish", "output_bias": True, "tie_embeddings": "all", "feed_forward_dropout": 0.3},
     "ssru": {"decoder": "ssru", "target_bos": False, "tie_embeddings": "all"},

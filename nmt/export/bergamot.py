@@ -43,10 +43,11 @@ from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.version import version
 
 REQUIRED: dict[str, Any] = {
-    "decoder": "ssru", "activation": "relu", "attention_scale": "head", "head_size": None, "norm_placement": "post",
-    "layer_norm_epsilon": EPSILON, "share_decoder_norm": False, "encoder_residual": True, "encoder_norm": True,
-    "encoder_feed_forward": True, "word_embedding": "trained", "scale_embeddings": True, "tie_embeddings": "all",
-    "positions": "sinusoidal", "source_bos": False, "target_bos": False,
+    "decoder": "ssru", "activation": "relu", "attention_scale": "head", "head_size": None,
+    "query_key_norm": False, "norm_placement": "post", "layer_norm_epsilon": EPSILON, "share_decoder_norm": False,
+    "encoder_residual": True, "encoder_norm": True, "encoder_feed_forward": True, "word_embedding": "trained",
+    "scale_embeddings": True, "tie_embeddings": "all", "positions": "sinusoidal", "source_bos": False,
+    "target_bos": False,
 }  # fmt: skip
 """Values of section model that the format holds."""
 WIDTHS = 64

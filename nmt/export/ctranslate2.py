@@ -148,7 +148,11 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
     """Return the ``ctranslate2.specs.TransformerSpec`` of a model, with its weights."""
     weights = complete_weights(config, model, SINUSOIDS)
     head_dim = config.size_per_head if config.size_per_head * config.heads != config.d_model else None
-    options: dict[str, Any] = {"pre_norm": config.norm_placement == "pre", "head_dim": head_dim}
+    options: dict[str, Any] = {
+        "pre_norm": config.norm_placement == "pre",
+        "head_dim": head_dim,
+        "qk_norm": config.query_key_norm,
+    }
     if config.activation == "swish":
         options["activation"] = specs.common_spec.Activation.SWISH
     if config.positions == "rotary":
@@ -162,8 +166,9 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
 
     def linear(spec: Any, *names: str) -> None:
         """Set a linear layer, or several joined into one. CTranslate2 has matrices [outputs, inputs]."""
-        spec.weight = np.concatenate([weights[f"{name}/kernel"].T for name in names])
-        spec.bias = np.concatenate([weights[f"{name}/bias"] for name in names])
+        spec.weight, spec.bias = (
+            np.concatenate([weights[f"{name}/{part}"].T for name in names]) for part in ("kernel", "bias")
+        )
 
     def norm(spec: Any, name: str) -> None:
         # The weights are copied, since a norm that two sublayers share is written twice.
@@ -173,6 +178,10 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
         for place, names in enumerate(parts):
             linear(spec.linear[place], *(f"{layer}/{block}/{name}" for name in names))
         norm(spec.layer_norm, f"{layer}/{block}_sublayer/norm")
+        if config.query_key_norm:
+            joined = config.heads if block == "cross_attention" else 1
+            spec.q_norm.gamma = np.ones(joined * config.size_per_head, np.float32)
+            spec.k_norm.gamma = np.ones(config.size_per_head, np.float32)
         if config.attention_scale == "projection":
             spec.queries_scale = np.float32(1 / math.sqrt(config.heads * config.size_per_head))
 

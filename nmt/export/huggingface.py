@@ -90,6 +90,13 @@ class HuggingFaceExporter(Exporter):
                 Argument("to", "ctranslate2"),
                 " or saved-model, or train without model.head_size.",
             )
+        if config.query_key_norm:
+            raise NmtError(
+                f"Run {model.run.name!r} has model.query_key_norm: true. {self.consumer}'s Marian has no such "
+                "norm. Export it with ",
+                Argument("to", "ctranslate2"),
+                " or saved-model, or train with model.query_key_norm: false.",
+            )
         if config.positions == "rotary":
             raise NmtError(
                 f"Run {model.run.name!r} has model.positions: rotary. {self.consumer}'s Marian adds position vectors "

@@ -20,7 +20,7 @@ TRAINING_ONLY = frozenset({
 SUPPORTED = frozenset({
     "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads", "head_size", "attention_scale", "norm_placement",
     "layer_norm_epsilon", "share_decoder_norm", "word_embedding", "scale_embeddings", "tie_embeddings", "positions",
-    "position_base", "max_positions", "source_bos", "activation", "output_bias",
+    "position_base", "max_positions", "source_bos", "activation", "output_bias", "query_key_norm",
 })  # fmt: skip
 """Keys of which the formats support all values, except for values that an exporter refuses itself. Any other key, such
 as a new key, must have its default."""

@@ -28,10 +28,12 @@ FAST: list[Variant] = [
     ("subword", {}),
     ("word", {"positions": "learned", "max_positions": 24}),
     ("subword", {"positions": "rotary", "position_base": 100.0}),
+    ("subword", {"query_key_norm": True, "heads": 4}),
     ("separate", {"tie_embeddings": "none", "norm_placement": "pre"}),
     ("word", {"attention_scale": "projection", "activation": "swish", "output_bias": True}),
 ]
 SLOW: list[Variant] = [
+    ("subword", {"norm_placement": "pre", "query_key_norm": True, "head_size": 12}),
     ("subword", {"norm_placement": "pre"}),
     ("subword", {"tie_embeddings": "all"}),
     ("word", {"tie_embeddings": "none"}),

@@ -36,6 +36,19 @@ def rotate(heads: tf.Tensor, positions: tf.Tensor, base: float) -> tf.Tensor:
     return tf.concat([x * cosines - y * sines, x * sines + y * cosines], axis=-1)
 
 
+def normalize(heads: tf.Tensor, axes: Sequence[int], epsilon: float) -> tf.Tensor:
+    """Scale queries or keys to a mean square of 1 (RMS normalization, Zhang and Sennrich 2019).
+
+    Args:
+        heads: [B, H, L, d]; the arithmetic is float32.
+        axes: axes of the mean.
+        epsilon: added to the mean square.
+    """
+    values = tf.cast(heads, tf.float32)
+    mean_square = tf.reduce_mean(tf.square(values), axes, keepdims=True)
+    return tf.cast(values * tf.math.rsqrt(mean_square + epsilon), heads.dtype)
+
+
 # Added to masked scores: finite in the dtype of the scores, and so low that exp() of the sum vanishes beside exp() of
 # an unmasked score.
 MASKED_SCORE, MASKED_FLOAT16_SCORE = -1e9, -3e4
@@ -120,11 +133,13 @@ class MultiHeadAttention(Layer):
         scale: float | None = None,
         dropout: Dropout | None = None,
         rotary_base: float | None = None,
+        norm_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:
         """Take H, d, D, the factor on the scores (1 / sqrt(d) by default) and the dropout on attention weights.
 
-        With the base of rotary positions, self-attention turns its queries and keys.
+        With the epsilon of a norm, attention normalizes queries and keys by head, but the queries of cross-attention
+        over all heads, as CTranslate2 does. With the base of rotary positions, self-attention then turns both.
         """
         super().__init__(**kwargs)
         self.heads = heads
@@ -132,6 +147,7 @@ class MultiHeadAttention(Layer):
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
         self.dropout = dropout
         self.rotary_base = rotary_base
+        self.norm_epsilon = norm_epsilon
         inner = heads * head_size
         by_head = Blocks(across=heads)
         self.query = Linear(d_model, inner, by_head, name="query")
@@ -187,15 +203,20 @@ class MultiHeadAttention(Layer):
 
     def queries(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tf.Tensor:
         """Project a sequence, [B, T, D] or with a layout [N, D], to its queries [B, H, T, d]."""
-        return self._project(x, [self.query], layout)[0]
+        [query] = self._project(x, [self.query], layout)
+        return query if self.norm_epsilon is None else normalize(query, [1, 3], self.norm_epsilon)
 
     def keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> KeysValues:
         """Project a sequence, [B, M, D] or with a layout [N, D], to its keys and values."""
-        return KeysValues(*self._project(x, [self.key, self.value], layout))
+        key, value = self._project(x, [self.key, self.value], layout)
+        return KeysValues(key if self.norm_epsilon is None else normalize(key, [3], self.norm_epsilon), value)
 
     def queries_keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tuple[tf.Tensor, KeysValues]:
         """Project a sequence for self-attention: to queries [B, H, M, d], keys and values."""
         query, key, value = self._project(x, [self.query, self.key, self.value], layout)
+        if self.norm_epsilon is not None:
+            query = normalize(query, [3], self.norm_epsilon)
+            key = normalize(key, [3], self.norm_epsilon)
         if self.rotary_base is not None:
             positions = tf.range(sizes(query)[2]) if layout is None else layout.columns
             query = rotate(query, positions, self.rotary_base)

@@ -182,7 +182,8 @@ class _Layer(Layer):
         dropout = self._dropout(config.attention_dropout, f"{name}/weights")
         rotary = config.position_base if config.positions == "rotary" else None
         scale = 1 / math.sqrt(divisor)
-        return MultiHeadAttention(config.heads, size, config.d_model, scale, dropout, rotary, name=name)
+        epsilon = config.layer_norm_epsilon if config.query_key_norm else None
+        return MultiHeadAttention(config.heads, size, config.d_model, scale, dropout, rotary, epsilon, name=name)
 
     def _feed_forward(self) -> FeedForward:
         config = self.config

@@ -10,6 +10,7 @@ from nmt.models.layers.attention import (
     MASKED_SCORE,
     MultiHeadAttention,
     causal_mask,
+    normalize,
     padding_mask,
     scaled_dot_product_attention,
 )
@@ -32,6 +33,33 @@ def some_mask(seed: int, *shape: int) -> np.ndarray:
     mask = np.random.default_rng(seed).random(shape) < 0.5
     mask[..., -1] |= ~mask.any(axis=-1)
     return mask
+
+
+# --- norms
+
+
+@given(SIZES, SIZES, SIZES, st.integers(1, 6), st.sampled_from([1e-6, 1e-2]))
+def test_normalized_keys_and_queries_equal_keras(
+    batch: int, heads: int, length: int, size: int, epsilon: float
+) -> None:
+    x = normal(1, batch, heads, length, size)
+    norm = keras.layers.RMSNormalization(epsilon=epsilon)
+    np.testing.assert_allclose(normalize(x, [3], epsilon), norm(x), **CLOSE)
+    joined = x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
+    over_all_heads = keras.layers.RMSNormalization(epsilon=epsilon)(joined)
+    expected = np.reshape(over_all_heads, (batch, length, heads, size)).transpose(0, 2, 1, 3)
+    np.testing.assert_allclose(normalize(x, [1, 3], epsilon), expected, **CLOSE)
+
+
+def test_attention_with_a_norm_does_not_depend_on_the_lengths_of_queries_and_keys() -> None:
+    attention = MultiHeadAttention(heads=2, head_size=4, d_model=8, norm_epsilon=1e-12)
+    make_weights(attention)
+    x, source = tf.constant(normal(1, 2, 3, 8)), tf.constant(normal(2, 2, 5, 8))
+    query, keys_values = attention.queries(x), attention.keys_values(source)
+    longer = attention.keys_values(3 * source)  # without biases, keys are longer and values are too
+    np.testing.assert_allclose(attention.queries(3 * x), query, **CLOSE)
+    np.testing.assert_allclose(longer.keys, keys_values.keys, **CLOSE)
+    np.testing.assert_allclose(longer.values, 3 * keys_values.values, **CLOSE)
 
 
 # --- masks
