@@ -39,7 +39,7 @@ class TransformerConfig(ModelConfig):
     query_key_norm: bool = False
     """Whether attention scales queries and keys to a mean square of 1, so that it depends on their directions alone
     (after Henry et al. 2020, "Query-Key Normalization for Transformers"). Exports to CTranslate2 then need its version
-    4.8."""
+    4.7: older ones ignore the norms and translate wrongly."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout rate on the embeddings and on the output of each block, before the residual sum."""
     attention_dropout: float = Field(0.0, ge=0, lt=1)

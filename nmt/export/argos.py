@@ -87,6 +87,7 @@ class ArgosExporter(CTranslate2Exporter):
             f'print(translate.translate("SENTENCE", "{source}", "{target}"))\n```\n\n'
             "LibreTranslate offers every package that Argos Translate has installed. Argos Translate replaces each "
             "underscore of a translation by a space."
+            f"{self.version_note(model)}"
         )
 
     @staticmethod

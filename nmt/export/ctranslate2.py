@@ -106,6 +106,16 @@ class CTranslate2Exporter(Exporter):
             "penalty. nmt divides it by ((5 + length) / 6) to that power, and ranks the hypotheses of CTranslate2 by "
             "this score too. The export never generates pad and bos, so its log-probabilities are a little larger than "
             "the run's: by -log(1 - p(pad) - p(bos)) per token."
+            f"{self.version_note(model)}"
+        )
+
+    def version_note(self, model: TrainedModel) -> str:
+        """Return a paragraph on the versions of CTranslate2 that the model needs; nothing if any version will do."""
+        if not transformer_section(model, self.consumer).query_key_norm:
+            return ""
+        return (
+            "\n\nThe model needs CTranslate2 4.7 or newer. Older versions ignore its norms of queries and keys, and "
+            "translate wrongly without a message."
         )
 
 

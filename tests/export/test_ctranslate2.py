@@ -14,6 +14,7 @@ from nmt.config.transformer import TransformerConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError, NmtError
+from nmt.export.argos import ArgosExporter
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import SUPPORTED, TRAINING_ONLY
@@ -109,6 +110,12 @@ def test_every_option_is_exported(make_run: MakeRun, tmp_path: Path, tokenizer: 
     kept = [index for index, text in enumerate(TEXTS) if text]
     pairs = [TEXTS[index] for index in kept], [targets[index] for index in kept]
     assert theirs.score(*pairs) == pytest.approx(expected_scores(ours, *pairs), rel=1e-4)
+
+
+@pytest.mark.parametrize("exporter", [CTranslate2Exporter(), ArgosExporter()], ids=["ctranslate2", "argos"])
+def test_usage_warns_of_versions_that_translate_wrongly(make_run: MakeRun, exporter: CTranslate2Exporter) -> None:
+    usages = [exporter.usage(TrainedModel.of(make_run("subword", query_key_norm=norm), None)) for norm in (False, True)]
+    assert ["needs CTranslate2 4.7" in usage for usage in usages] == [False, True]
 
 
 def test_a_tag_is_a_source_token_of_the_export(make_run: MakeRun, tmp_path: Path) -> None:
