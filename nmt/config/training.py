@@ -149,7 +149,8 @@ class TrainingConfig(Section):
     """Number of validation sentences, from the first on, whose translations each validation shows."""
     best_by: BestBy = "accuracy"
     """Measure of the best validation: highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or lowest ``loss``. With
-    ``bleu``, chrF decides while no BLEU reaches 5."""
+    ``bleu``, chrF decides while no BLEU reaches 5. Scores of BLEU or chrF that differ by at most 1 count as equal,
+    since they come from few sentences; the accuracy then decides."""
     patience: int | None = Field(None, ge=1, le=1_000_000)
     """Early stopping: number of consecutive validations without a new best after which training stops; null: train all
     epochs."""

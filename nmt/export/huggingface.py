@@ -90,19 +90,19 @@ class HuggingFaceExporter(Exporter):
                 Argument("to", "ctranslate2"),
                 " or saved-model, or train without model.head_size.",
             )
-        if config.query_key_norm:
-            raise NmtError(
-                f"Run {model.run.name!r} has model.query_key_norm: true. {self.consumer}'s Marian has no such "
-                "norm. Export it with ",
-                Argument("to", "ctranslate2"),
-                " or saved-model, or train with model.query_key_norm: false.",
-            )
+        has, instead = [], []
         if config.positions == "rotary":
+            has.append("model.positions: rotary")
+            instead.append("model.positions: sinusoidal")
+        if config.query_key_norm:
+            has.append("model.query_key_norm: true")
+            instead.append("model.query_key_norm: false")
+        if has:
             raise NmtError(
-                f"Run {model.run.name!r} has model.positions: rotary. {self.consumer}'s Marian adds position vectors "
-                "to the words. Export it with ",
+                f"Run {model.run.name!r} has {' and '.join(has)}. {self.consumer}'s Marian adds position vectors to "
+                "the words, and does not normalize queries and keys. Export it with ",
                 Argument("to", "ctranslate2"),
-                " or saved-model, or train with model.positions: sinusoidal.",
+                f" or saved-model, or train with {' and '.join(instead)}.",
             )
         for tokenizer in (model.source, model.target):
             check_normalization(tokenizer, self.consumer)

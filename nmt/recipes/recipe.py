@@ -217,6 +217,7 @@ def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]
         "dropout": sizes.dropout_for(size, epochs),
         "initializer": "small",
         "cross_attention_initializer": "copying",
+        "query_key_norm": True,
         "tie_embeddings": "all" if facts.is_joint else "output",
         **({"self_attention_initializer": "neighbors", "positions": "rotary"} if rotary else {}),
     }

@@ -330,28 +330,53 @@ def measure_in_force(validations: Sequence[Validation], by: BestBy) -> BestBy:
     return "chrf" if by == "bleu" and highest < LEAST_BLEU and has_chrf else by
 
 
+NOISE = 1.0
+"""Points of BLEU or chrF by which two validations of some 200 sentences differ by chance."""
+
+
 def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
     """Return the best validation, or the first of several equally good validations; None without validations.
 
-    The default of ``training.best_by`` is accuracy. It counts the most likely token, which greedy search takes, while
-    the loss also depends on the confidence in wrong predictions. Between equal scores the lower loss decides.
+    Each validation is compared with the best before it, so a later validation never makes an earlier one the best,
+    whose weights may be deleted by then.
 
     Args:
-        validations: the validations of a run so far.
-        by: ``training.best_by``; see ``measure_in_force``.
+        validations: the validations of a run so far, in order.
+        by: ``training.best_by``; see ``is_better``.
     """
-    validations = list(validations)
-    by = measure_in_force(validations, by)
+    best = None
+    for validation in validations:
+        if best is None or is_better(validation, best, by):
+            best = validation
+    return best
 
-    def rank(validation: Validation) -> tuple[float, float]:
-        score = getattr(validation, f"validation_{by}")
-        if score is None:
-            score = -math.inf
-        elif measures(Quality)[f"validation_{by}"].best == "min":
-            score = -score
-        return score, -validation.validation_loss
 
-    return max(validations, key=rank, default=None)
+def is_better(validation: Validation, best: Validation, by: BestBy) -> bool:
+    """Return whether a validation is better than the best before it.
+
+    The default of ``training.best_by`` is accuracy. It counts the most likely token, which greedy search takes, while
+    the loss also depends on the confidence in wrong predictions. BLEU and chrF come from few sentences: if they differ
+    by no more than ``NOISE``, the accuracy decides, which all validation sentences determine. Between equal values the
+    lower loss decides.
+    """
+    by = measure_in_force([best, validation], by)
+    margin = NOISE if by in {"bleu", "chrf"} else 0.0
+    score, best_score = _score(validation, by), _score(best, by)
+    if score > best_score + margin:
+        return True
+    if score < best_score - margin:
+        return False
+    own = validation.validation_accuracy, -validation.validation_loss
+    return own > (best.validation_accuracy, -best.validation_loss)
+
+
+def _score(validation: Validation, by: BestBy) -> float:
+    """Return a measure of a validation as a number that is higher for better validations."""
+    name = f"validation_{by}"
+    value = getattr(validation, name)
+    if value is None:
+        return -math.inf
+    return -value if measures(Quality)[name].best == "min" else value
 
 
 def validations_since_best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> int:

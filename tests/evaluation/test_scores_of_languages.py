@@ -7,8 +7,11 @@ import pytest
 import sacrebleu
 import sentencepiece
 from conftest import an_epoch, nmt
+from hypothesis import given
+from hypothesis import strategies as st
 from sacrebleu.tokenizers import tokenizer_spm
 
+from nmt.config.training import BestBy
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import PACKAGES, WITH_MODEL, check_metrics, make_metric, tokenization_of
 from nmt.evaluation.scoring import score_systems
@@ -129,3 +132,35 @@ def test_the_best_validation_is_chosen_by_chrf_while_bleu_says_little() -> None:
     without = [an_epoch(1, validation_bleu=0.3), an_epoch(2, validation_bleu=0.2)]
     assert best_of(without, "bleu") is without[0]
     assert best_of(early, "accuracy") is early[0]
+
+
+@pytest.mark.parametrize("by", ["bleu", "chrf"])
+@pytest.mark.parametrize(
+    ("score", "accuracy", "is_best"), [(28.0, 0.63, True), (28.0, 0.61, False), (29.5, 0.61, True), (27.0, 0.63, False)]
+)
+def test_between_scores_that_differ_by_chance_the_accuracy_decides(
+    by: BestBy, score: float, accuracy: float, is_best: bool
+) -> None:
+    first, second = (
+        an_epoch(number, validation_bleu=score, validation_chrf=score, validation_accuracy=accuracy)
+        for number, (score, accuracy) in enumerate([(28.2, 0.62), (score, accuracy)], start=1)
+    )
+    assert best_of([first, second], by) is (second if is_best else first)
+
+
+SCORES = st.floats(0, 12) | st.none()
+
+
+@given(
+    st.lists(st.tuples(SCORES, SCORES, st.floats(0, 1), st.floats(0, 9)), min_size=2, max_size=9),
+    st.sampled_from(["bleu", "chrf", "loss", "accuracy"]),
+)
+def test_a_later_validation_never_makes_an_earlier_one_the_best(
+    values: list[tuple[float | None, float | None, float, float]], by: BestBy
+) -> None:
+    epochs = [
+        an_epoch(number, validation_bleu=bleu, validation_chrf=chrf, validation_accuracy=accuracy, validation_loss=loss)
+        for number, (bleu, chrf, accuracy, loss) in enumerate(values, start=1)
+    ]
+    for count in range(1, len(epochs)):
+        assert best_of(epochs[: count + 1], by) in (best_of(epochs[:count], by), epochs[count])

@@ -243,7 +243,8 @@ def test_files_hold_our_numbers(make_model: MakeModel, tmp_path: Path) -> None:
     [
         ("subword", {"head_size": 4}, "heads x head_size is d_model"),
         ("subword", {"positions": "rotary"}, "adds position vectors to the words"),
-        ("subword", {"query_key_norm": True}, "has no such norm"),
+        ("subword", {"query_key_norm": True}, "does not normalize queries and keys"),
+        ("subword", {"positions": "rotary", "query_key_norm": True}, "sinusoidal and model.query_key_norm: false"),
         ("subword", {"architecture": "recurrent"}, "runs Transformers"),
         ("subword", {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
         ("word", {}, "The model has words as tokens"),

@@ -56,13 +56,13 @@ def scores(*bleu: float) -> Decode:
 def test_training_stops_when_patience_ends_and_keeps_the_best(dataset: Dataset) -> None:
     settings = {"epochs": 9, "best_by": "bleu", "decode_validation": 5, "max_to_keep": 1, "average_last": 1}
     config = tiny(**settings, patience=2)
-    trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
+    trainer = train("run", config, dataset, decode=scores(10, 50, 40, 30))
     assert trainer.is_finished()
     assert trainer.progress.epoch == 4
     assert trainer.run.best() == 2
     assert trainer.run.weights_epochs == [2, 4]
     assert trainer_of("run", config, dataset).is_finished()
-    trainer = train("run", tiny(**settings, patience=4), dataset, decode=scores(2, 1))
+    trainer = train("run", tiny(**settings, patience=4), dataset, decode=scores(20, 10))
     assert trainer.progress.epoch == 6
 
 
