@@ -51,8 +51,14 @@ class Speed(NamedTuple):
 
 def measure_speed(config: Config, dataset: Dataset) -> Speed:
     """Train, validate and translate a few batches, and return the speed. Nothing is written or kept."""
+    config = decided(config, dataset)
+    # Word vectors of co-occurrence take long to compute, and steps are as fast without them.
+    training = config.training.model_copy(update={"initial_embeddings": "random"})
     plan = RunPlan(
-        run="measured", config=decided(config, dataset), dataset=dataset.name, fingerprint=dataset.manifest.fingerprint
+        run="measured",
+        config=config.model_copy(update={"training": training}),
+        dataset=dataset.name,
+        fingerprint=dataset.manifest.fingerprint,
     )
     # A trained model ends its translations, but this untrained model always reaches the limit. So the limit is low.
     make_decode = functools.partial(ValidationDecoder, max_length_ratio=1.0, max_length_extra=5)

@@ -36,6 +36,17 @@ def default_vocabulary_size(pairs: int, characters: int) -> int:
     return max(2 * characters, next(size for least, size in VOCABULARY_SIZES if pairs >= least))
 
 
+@functools.lru_cache(maxsize=4)
+def _sampler_of(model: bytes, algorithm: str) -> SubwordSampler:
+    """Return the sampler of a serialized model.
+
+    Tokenizers with the same model share it, since it remembers words: both sides of a joint vocabulary, and the dataset
+    of a run after the same dataset was read to measure the speed.
+    """
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return SubwordSampler(pieces, algorithm, SAMPLING_ALPHA[algorithm])
+
+
 class SubwordTokenizer:
     """Tokenizer with a sentencepiece model. Control strings such as "</s>" in a text are plain text."""
 
@@ -134,12 +145,8 @@ class SubwordTokenizer:
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
         """Return a random segmentation of each raw text (Kudo 2018; BPE-dropout, Provilkov 2020)."""
-        dice = random.Random(seed)
-        return [self._sampler.sample(self.normalize(text), dice) for text in texts]
-
-    @functools.cached_property
-    def _sampler(self) -> SubwordSampler:
-        return SubwordSampler(self._pieces, self.algorithm, SAMPLING_ALPHA[self.algorithm])
+        dice, sampler = random.Random(seed), _sampler_of(self.model, self.algorithm)
+        return [sampler.sample(self.normalize(text), dice) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to the first eos, without pad and bos."""
