@@ -1,6 +1,5 @@
 """Prepared datasets on disk: finding one by name, and opening its arrays memory-mapped, checked by its manifest."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,15 +80,9 @@ class Dataset:
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Return the tokenizers of source and target.
 
-        They are kept for the next call, since they remember the segmentations of words that subword sampling has seen.
-
         Raises:
             DataError: if a file is missing or damaged, or contradicts the manifest.
         """
-        return self._tokenizers
-
-    @functools.cached_property
-    def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         for path in self.tokenizer_files:
             if path.name in self.manifest.files:  # a user may have put a backup in the folder
                 self._verified(path.name)

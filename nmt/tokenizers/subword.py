@@ -37,7 +37,7 @@ def default_vocabulary_size(pairs: int, characters: int) -> int:
 
 
 @functools.lru_cache(maxsize=4)
-def _sampler_of(model: bytes, algorithm: str) -> SubwordSampler:
+def sampler_of(model: bytes, algorithm: str) -> SubwordSampler:
     """Return the sampler of a serialized model.
 
     Tokenizers with the same model share it, since it remembers words: both sides of a joint vocabulary, and the dataset
@@ -145,7 +145,7 @@ class SubwordTokenizer:
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
         """Return a random segmentation of each raw text (Kudo 2018; BPE-dropout, Provilkov 2020)."""
-        dice, sampler = random.Random(seed), _sampler_of(self.model, self.algorithm)
+        dice, sampler = random.Random(seed), sampler_of(self.model, self.algorithm)
         return [sampler.sample(self.normalize(text), dice) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
