@@ -117,8 +117,8 @@ class Translator(SentenceTranslator):
         >>> translator = nmt.load("base")
         >>> translator.translate(["im thirsty"])
         ['ich bin durstig']
-        >>> translator.translate(["im thirsty"], glossary={"thirsty": "sieben"})
-        ['ich bin sieben']
+        >>> translator.translate(["im one two three"], glossary={"two": "sieben"})
+        ['ich bin eins sieben drei']
         """
         details = self.translate_details(
             texts, prefix=prefix, sample=sample, names=names, skip_too_long=skip_too_long, scored=False,
@@ -197,9 +197,9 @@ class Translator(SentenceTranslator):
             DataError: if a term breaks a rule. The message names it, or its file and line.
 
         >>> translator = nmt.load("base")
-        >>> glossary = translator.glossary({"thirsty": ["sieben", "sechs"]})
-        >>> translator.translate(["im thirsty"], glossary=glossary)
-        ['ich bin sieben']
+        >>> glossary = translator.glossary({"two": ["sieben", "sechs"]})
+        >>> translator.translate(["im one two three"], glossary=glossary)
+        ['ich bin eins sieben drei']
         """
         if isinstance(terms, Glossary):
             return terms
