@@ -177,8 +177,12 @@ def write_corpora(folder: Path) -> None:
     write_sides(folder, ("theirs.en", "theirs.de"), pairs[5:35])
 
 
-def write_recipes(folder: Path, epochs: int) -> None:
-    """Write the recipes of ``configs/`` with small models, and at most E epochs; all else in them is as it is."""
+def write_recipes(folder: Path, epochs: int, samples: int) -> None:
+    """Write the recipes of ``configs/`` with small models and at most E epochs.
+
+    Validations translate as many sentences as they show, since translating takes half of a run of two epochs. The
+    exceptions are recipes whose best epoch depends on translations. All else in the recipes is as it is.
+    """
     (folder / "configs").mkdir()
     for path in (ROOT / "configs").glob("*.yaml"):
         recipe = yaml.safe_load(path.read_text())
@@ -189,7 +193,7 @@ def write_recipes(folder: Path, epochs: int) -> None:
             recipe["model"].update({"d_model": 64, "position_base": position_base(64)})
         recipe["training"]["warmup_steps"] = 30
         if "best_by" not in recipe["training"]:
-            recipe["training"]["decode_validation"] = 0  # translating takes half of a run of two epochs
+            recipe["training"].update({"decode_validation": 0, "samples": samples})
         # nmt demo --lesson translates with epoch 16. A student that has hardly learned is not exported.
         most = {"book-curves.yaml": 16, "student.yaml": 10}.get(path.name, epochs)
         recipe["training"]["epochs"] = min(most, recipe["training"]["epochs"])
@@ -231,7 +235,8 @@ def test_every_command_works(place: str, tmp_path: Path, monkeypatch: pytest.Mon
     if place == "configs":
         monkeypatch.setattr("nmt.benchmark.MATMUL_SIZES", (64,))
     write_corpora(tmp_path)
-    write_recipes(tmp_path, EPOCHS.get(place, 2))
+    shows_samples = any(command.startswith("nmt samples") for command in commands(place))
+    write_recipes(tmp_path, EPOCHS.get(place, 2), samples=3 if shows_samples else 0)
     for command in commands(place):
         if command == IN_A_SHELL.get(place):
             in_a_shell(command, tmp_path)

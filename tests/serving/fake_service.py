@@ -15,6 +15,7 @@ import numpy as np
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.translation import CrossAttention, Translation
+from nmt.documents import isolation
 from nmt.errors import DataError
 from nmt.serving import server
 from nmt.serving.app import make_application
@@ -102,6 +103,7 @@ def main() -> None:
         origins=frozenset(options.pop("origins", [])),
     )
     server.MAX_CONNECTIONS = options.pop("max_connections", server.MAX_CONNECTIONS)
+    isolation.MOST_SECONDS = options.pop("most_seconds", isolation.MOST_SECONDS)
     settings = ServiceSettings(**options)
     models = [fake_model("en", "de", settings.max_alternatives), fake_model("fr", "de"), fake_model("en", "fr")]
     service = Service(models, settings)

@@ -18,7 +18,7 @@ MOST = 8 * 2**20 - 2_000
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[RunningService]:
-    with fake_service(timeout=5) as running:
+    with fake_service(timeout=5, most_seconds=5) as running:
         yield running
 
 
