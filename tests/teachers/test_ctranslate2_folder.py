@@ -152,7 +152,7 @@ for language, lines in texts.items():
             for source, result in zip(sources, results)
         ]
     own, options = [], {"forced_bos_token_id": tokenizer.convert_tokens_to_ids(PREFIX[0])} if PREFIX else {}
-    for row in ids[:10]:  # of each language, since it takes long
+    for row in ids[:20]:  # of each language, since it takes long
         with torch.inference_mode():
             [output] = model.generate(
                 torch.tensor([row]), num_beams=1, do_sample=False, max_new_tokens=limit + len(PREFIX), **options
@@ -213,7 +213,7 @@ def test_translations_equal_those_with_the_tokenizer_of_transformers(family: str
             own += sum(text == other.strip() for text, other in zip(ours, by_transformers, strict=False))
         print(f"{family}, beam {beam}: {count} sentences equal, {ended} candidates ended, {own} as by transformers")
         assert count == 200 and ended > 10
-        assert beam > 1 or own >= 49  # of 50; rounding may change a greedy translation
+        assert beam > 1 or own >= 99  # of 100; rounding may change a greedy translation
 
 
 # --- layout of tokens -------------------------------------------------------------------------------------------------
