@@ -104,6 +104,9 @@ class ServerTeacher(ABC):
         try:
             for future in futures:
                 future.result()
+        except Exception:
+            self._pool.shutdown(cancel_futures=True)  # answers that are on their way reach the journal
+            raise
         finally:
             for future in futures:
                 future.cancel()
