@@ -36,7 +36,7 @@ hypothesis.settings.register_profile("new", hypothesis.settings(), deadline=None
 hypothesis.settings.load_profile("same")
 
 # TensorFlow and what tests keep are millions of objects. By default, Python looks at all of them so often that this
-# takes a tenth of the time of the tests. ``forget_objects`` excludes those of finished modules.
+# takes a tenth of the time of the tests. ``forget_objects`` excludes those of finished tests.
 gc.set_threshold(50_000, 20, 20)
 
 # TensorFlow keeps its threads from now on. A command that translates would choose them for all later tests.
@@ -167,14 +167,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name != "test_readmes.py")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def forget_objects() -> Iterator[None]:
-    """Exclude what a module leaves behind from later garbage collections.
+    """Exclude what a test leaves behind from later garbage collections.
 
     nmt collects garbage before it builds a model. Without this, these collections take a quarter of the time of the
     slow tests.
     """
     yield
+    collect_and_freeze()
+
+
+def collect_and_freeze() -> None:
+    """Free what is garbage now, and exclude all other objects from later collections."""
     gc.collect()
     gc.freeze()
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, nmt, small_pairs, write_pickle
+from conftest import ROOT, collect_and_freeze, nmt, small_pairs, write_pickle
 from marian_models import safetensors_folder
 
 from nmt.export.marian import position_base
@@ -224,6 +224,7 @@ def run(command: str, project: Path) -> None:
         in_a_shell(command, project)
     else:
         output = nmt(*shlex.split(ours)[1:], cwd=project).stdout
+        collect_and_freeze()  # a page has dozens of commands
         if others:
             in_a_shell(others, project, output)
 
