@@ -5,10 +5,13 @@
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
 
+AGAIN_SECONDS = 0.2
+"""Time until a Ctrl-C that a library has discarded is raised again, in seconds."""
 REPEAT = "Complete files stay, and partial files are removed. Give the same command again."
 KEPT = {
     "translate": "The translations printed so far are complete; a document of --output was not written. Give the "
@@ -37,7 +40,8 @@ class Interruption:
     def watch(self) -> Iterator[None]:
         """Raise Interrupted at the first Ctrl-C within the block. A second Ctrl-C ends the process at once.
 
-        Interrupted is raised again at the end of the block: libraries in C discard exceptions at some places.
+        Libraries in C discard exceptions at some places. So Interrupted is raised again until it reaches the end of the
+        block; under Windows, only at the end.
         """
         in_main_thread = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGINT)
@@ -50,12 +54,22 @@ class Interruption:
             if self.requested:
                 raise Interrupted
         finally:
+            if self.requested and hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGINT, before)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._raise_again)
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS, AGAIN_SECONDS)
         raise Interrupted
+
+    def _raise_again(self, number: int, frame: FrameType | None) -> None:
+        is_handled = sys.exc_info()[0] is not None  # partial files are being removed, for example
+        if not is_handled:
+            raise Interrupted
 
 
 def message(arguments: list[str]) -> str:
