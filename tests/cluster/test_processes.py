@@ -21,6 +21,7 @@ import pytest
 from cluster_ports import free_addresses
 from conftest import nmt, outcome, small_pairs, write_pickle
 
+from nmt.cluster import group
 from nmt.runs.directory import Run
 
 KILLS = int(os.environ.get("NMT_KILLS", "2"))
@@ -108,6 +109,22 @@ def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def wait_for_watchdog(process: subprocess.Popen[str]) -> None:
+    """Wait until a host has started its watchdog, which it does just before TensorFlow joins the hosts.
+
+    Libraries start programs of their own while they are imported, so any child process would not do.
+    """
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while True:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            with contextlib.suppress(OSError):  # the child has ended
+                if group.WATCHDOG.encode() in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return
+        time.sleep(0.1)
 
 
 def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
@@ -260,9 +277,7 @@ def test_the_wait_for_a_host_that_never_joins_ends(prepared: Path, number: int) 
     with socket.create_server(("127.0.0.1", int(addresses[1][10:]))):
         process = start(prepared, "--run", "never", *SHORT_RUN, code=code, **told(addresses, 0))
         if number == signal.SIGINT:
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-            while not children.read_text():  # the watchdog, which starts with TensorFlow's wait
-                time.sleep(0.1)
+            wait_for_watchdog(process)
             time.sleep(1)
             process.send_signal(number)
         _, errors = process.communicate(timeout=LEAVE_SECONDS)
